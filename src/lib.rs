@@ -1,0 +1,16 @@
+//! Burst prefix cache for Envoy.
+//!
+//! Many requests that share a prompt arrive at the same instant. This filter holds the requests
+//! of a short window, over all of Envoy's workers, places them jointly, and sends each group to
+//! one replica, where its prompt is prefilled once.
+//!
+//! ```text
+//!  body ─▶ request ─▶ prefix ─▶ window ─▶ placement ─▶ match_info ─▶ headers, resume
+//! ```
+//!
+//! Everything but the `filter` room is pure: it knows no proxy and no clock, and builds and
+//! tests natively.
+
+pub mod placement;
+pub mod prefix;
+pub mod request;
