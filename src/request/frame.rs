@@ -8,6 +8,7 @@
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::Unreadable;
+use super::duplicates;
 use super::json::{Event, Raw, Shape, Sink, Text, Value};
 use crate::prefix::BlockIds;
 
@@ -92,6 +93,9 @@ pub(super) fn value(sink: &mut impl Sink, value: Value<'_>) -> Result<(), Unread
         Value::Number(literal) => number(sink, literal),
         Value::String(text) => string(sink, text),
         Value::Array(raw) | Value::Object(raw) => {
+            if duplicates::has_duplicates(raw)? {
+                return duplicates::resolve(raw, |event| structure(sink, event));
+            }
             let mut walk = raw.walk();
             while let Some(event) = walk.next()? {
                 structure(sink, event);

@@ -13,6 +13,7 @@
 
 mod chat;
 mod completions;
+mod duplicates;
 mod frame;
 mod json;
 mod seed;

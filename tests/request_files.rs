@@ -1,0 +1,271 @@
+//! Whole files of request bodies: real ones, odd ones, broken ones.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by panicking, its helpers too"
+)]
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use burst_prefix_cache::prefix::Layout;
+use burst_prefix_cache::request::{Prefix, Unreadable, identify, read};
+use serde_json::Value;
+
+/// The status token of a body: `prefix`, the reason of no prefix, or that of being unreadable.
+fn verdict(path: &str, body: &[u8]) -> &'static str {
+    match read(identify("POST", path).unwrap(), body, Layout::default()) {
+        Ok(Prefix { reason: None, .. }) => "prefix",
+        Ok(Prefix {
+            reason: Some(reason),
+            ..
+        }) => reason.token(),
+        Err(unreadable) => unreadable.token(),
+    }
+}
+
+fn base64(text: &str) -> Vec<u8> {
+    let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digit = |c: u8| digits.iter().position(|d| *d == c);
+    let sextets: Vec<usize> = text.bytes().filter_map(digit).collect();
+    let bytes = sextets.chunks(4).flat_map(|chunk| {
+        let bits = chunk.iter().fold(0, |bits, sextet| bits << 6 | sextet);
+        let bits = bits << (6 * (4 - chunk.len()));
+        [16, 8, 0]
+            .into_iter()
+            .take(chunk.len() - 1)
+            .map(move |shift| (bits >> shift) as u8)
+    });
+    bytes.collect()
+}
+
+struct Row {
+    name: String,
+    group: String,
+    path: String,
+    compressed: bool,
+    body: Vec<u8>,
+}
+
+fn rows(file: &str) -> Vec<Row> {
+    let row = |line| {
+        let row: Value = serde_json::from_str(line).unwrap();
+        let text = |field: &str| row[field].as_str().unwrap().to_owned();
+        Row {
+            name: text("name"),
+            group: text("group"),
+            path: text("path"),
+            compressed: row["headers"].get("content-encoding").is_some(),
+            body: base64(row["body_b64"].as_str().unwrap()),
+        }
+    };
+    file.lines().map(row).collect()
+}
+
+#[test]
+fn samples_of_one_problem_are_one_unit() {
+    let mut units: HashMap<Vec<u64>, Vec<Value>> = HashMap::new();
+    for line in include_str!("prompts/rl_humaneval_chat_seeded_32x8.jsonl").lines() {
+        let api = identify("POST", "/v1/chat/completions").unwrap();
+        let prefix = read(api, line.as_bytes(), Layout::default()).unwrap();
+        assert_eq!(prefix.model, "tiny");
+        let body: Value = serde_json::from_str(line).unwrap();
+        units
+            .entry(prefix.blocks())
+            .or_default()
+            .push(body["messages"].clone());
+    }
+    assert_eq!(units.len(), 32);
+    for messages in units.values() {
+        assert_eq!(messages.len(), 8);
+        assert!(messages.iter().all(|same| *same == messages[0]));
+    }
+}
+
+#[test]
+fn odd_bodies_of_one_group_are_one_prompt() {
+    let mut groups: BTreeMap<String, BTreeSet<Vec<u64>>> = BTreeMap::new();
+    let mut read_rows = 0;
+    for row in rows(include_str!("prompts/odd_valid.jsonl")) {
+        let read = read(
+            identify("POST", &row.path).unwrap(),
+            &row.body,
+            Layout::default(),
+        );
+        // Compressed bodies are not for this room, and those in UTF-16 are refused.
+        if row.compressed || row.name == "utf16" {
+            assert_eq!(read, Err(Unreadable::Encoding), "{}", row.name);
+            continue;
+        }
+        // Content that is one text part is the same prompt here as the text alone.
+        let group = row.group.trim_end_matches('?').to_owned();
+        let blocks = read
+            .unwrap_or_else(|error| panic!("{}: {error}", row.name))
+            .blocks();
+        assert!(!blocks.is_empty(), "{}", row.name);
+        groups.entry(group).or_default().insert(blocks);
+        read_rows += 1;
+    }
+    assert_eq!(read_rows, 39);
+    let different: BTreeSet<_> = groups.values().flatten().collect();
+    assert_eq!(different.len(), groups.len(), "two groups are one prompt");
+    for (group, prompts) in &groups {
+        assert_eq!(prompts.len(), 1, "{group} is not one prompt");
+    }
+}
+
+/// What each broken body is taken for. Several are not broken for an engine, so not for us.
+const MALFORMED: &[(&str, &str)] = &[
+    ("empty", "json"),
+    ("space", "json"),
+    ("nul", "encoding"),
+    ("truncated_1", "json"),
+    ("truncated_2", "json"),
+    ("truncated_10", "json"),
+    ("truncated_50", "json"),
+    ("truncated_415", "json"),
+    ("truncated_828", "json"),
+    ("truncated_829", "json"),
+    ("trunc_in_escape", "json"),
+    ("trunc_in_utf8", "encoding"),
+    ("invalid_utf8", "encoding"),
+    ("overlong_utf8", "encoding"),
+    ("utf8_surrogate", "encoding"),
+    ("latin1", "encoding"),
+    ("huge_int", "prefix"),
+    ("huge_exp", "prefix"),
+    ("neg_exp", "empty"),
+    ("nan", "prefix"),
+    ("infinity", "empty"),
+    ("trailing_comma", "json"),
+    ("comments", "json"),
+    ("single_quotes", "json"),
+    ("two_docs", "json"),
+    ("ndjson", "json"),
+    ("trailing_garbage", "json"),
+    ("top_array", "type"),
+    ("top_string", "type"),
+    ("top_null", "type"),
+    ("top_number", "type"),
+    ("messages_string", "type"),
+    ("messages_object", "type"),
+    ("messages_empty", "empty"),
+    ("messages_null_items", "type"),
+    ("content_number", "type"),
+    ("content_parts_bad", "type"),
+    ("prompt_object", "type"),
+    ("prompt_mixed", "type"),
+    ("no_prompt", "missing"),
+    ("prompt_and_messages", "prefix"),
+    ("bad_escape", "json"),
+    ("raw_control", "prefix"),
+    // The header that names a compression is not for this room.
+    ("gzip_claimed_not_gzip", "prefix"),
+    ("gzip_truncated", "encoding"),
+    ("unknown_encoding", "prefix"),
+    ("ctype_text/plain", "prefix"),
+    ("ctype_application/x-www-form-urlencoded", "prefix"),
+    ("ctype_multipart/form-data; boundary=x", "prefix"),
+    ("ctype_application/octet-stream", "prefix"),
+    ("ctype_application/json, text/plain", "prefix"),
+    ("ctype_empty", "prefix"),
+    ("form_body", "json"),
+    ("multipart", "json"),
+    ("bin_random", "encoding"),
+];
+
+#[test]
+fn broken_bodies_have_their_verdict() {
+    let rows = rows(include_str!("prompts/malformed.jsonl"));
+    let verdicts: Vec<(&str, &str)> = rows
+        .iter()
+        .map(|row| (row.name.as_str(), verdict(&row.path, &row.body)))
+        .collect();
+    assert_eq!(verdicts, MALFORMED);
+}
+
+#[test]
+fn deep_and_long_bodies_have_their_verdict() {
+    let chat = |fields: &str| format!("{{{fields},\"messages\":[{{\"content\":\"hi\"}}]}}");
+    let nested = |open: &str, inside: &str, close: &str, depth: usize| {
+        [&open.repeat(depth), inside, &close.repeat(depth)].concat()
+    };
+    let many = |item: &str, count: usize| vec![item; count].join(",");
+    let deep = nested("[", "", "]", 100_000);
+    let table: Vec<(&str, String)> = vec![
+        ("json", "[".repeat(100_000)),
+        ("json", "{\"a\":".repeat(100_000)),
+        ("json", nested("[", "", "}", 100_000)),
+        ("type", deep.clone()),
+        ("prefix", chat(&format!("\"metadata\":{deep}"))),
+        (
+            "prefix",
+            chat(&format!(
+                "\"metadata\":{}",
+                nested("[{\"a\":", "1", "}]", 100_000)
+            )),
+        ),
+        ("prefix", chat(&format!("\"tools\":{deep}"))),
+        (
+            "prefix",
+            chat(&format!(
+                "\"tools\":{}",
+                nested("[{\"a\":", "1", "}]", 100_000)
+            )),
+        ),
+        (
+            "prefix",
+            chat(&format!("\"chat_template_kwargs\":{{\"a\":{deep}}}")),
+        ),
+        ("type", format!("{{\"messages\":{deep}}}")),
+        ("type", format!("{{\"messages\":[{{\"content\":{deep}}}]}}")),
+        (
+            "prefix",
+            format!("{{\"messages\":[{{\"content\":[{{\"type\":\"x\",\"x\":{deep}}}]}}]}}"),
+        ),
+        ("prefix", chat(&format!("\"{}\":1", "k".repeat(100_000)))),
+        (
+            "prefix",
+            chat(&format!("\"{}\":1", "\\u006b".repeat(100_000))),
+        ),
+        ("prefix", chat(&many("\"k\":0", 20_000))),
+        ("prefix", chat(&many("\"messages\":[]", 20_000))),
+        (
+            "prefix",
+            chat(&format!(
+                "\"tools\":[{{{}}}]",
+                many("\"k\":{\"k\":0}", 20_000)
+            )),
+        ),
+        (
+            "prefix",
+            format!("{{\"messages\":[{}]}}", many("{}", 50_000)),
+        ),
+        (
+            "prefix",
+            format!(
+                "{{\"messages\":[{{\"content\":[{}]}}]}}",
+                many("\"\"", 50_000)
+            ),
+        ),
+        (
+            "prefix",
+            format!(
+                "{{\"messages\":[{{\"content\":\"{}\"}}]}}",
+                "\\n".repeat(500_000)
+            ),
+        ),
+        (
+            "prefix",
+            chat(&format!("\"max_tokens\":{}", "9".repeat(500_000))),
+        ),
+    ];
+    for (place, (expected, body)) in table.iter().enumerate() {
+        assert_eq!(
+            verdict("/v1/chat/completions", body.as_bytes()),
+            *expected,
+            "body {place}"
+        );
+    }
+}
