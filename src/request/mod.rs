@@ -208,3 +208,58 @@ impl std::fmt::Display for Unreadable {
 }
 
 impl std::error::Error for Unreadable {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_api_is_the_end_of_a_path() {
+        let chat = Some(Api::ChatCompletions);
+        for (method, path, expected) in [
+            ("POST", "/v1/completions", Some(Api::Completions)),
+            ("POST", "/v1/chat/completions", chat),
+            ("POST", "/v1/chat/completions/", chat),
+            ("POST", "/v1/chat/completions//", chat),
+            ("POST", "/v1/chat/completions?a=/v1/completions", chat),
+            ("POST", "/v1/chat/completions/?", chat),
+            ("POST", "/v1/chat/completions#x", chat),
+            ("POST", "/v1/chat/completions#x?y", chat),
+            ("POST", "/openai/v1/chat/completions", chat),
+            ("POST", "http://host/v1/chat/completions", chat),
+            ("GET", "/v1/chat/completions", None),
+            ("post", "/v1/chat/completions", None),
+            ("OPTIONS", "/v1/completions", None),
+            ("POST", "/v1/chat/completions/x", None),
+            ("POST", "/v1/chatcompletions", None),
+            ("POST", "/v2/completions", None),
+            ("POST", "/completions", None),
+            ("POST", "/v1/embeddings", None),
+            ("POST", "/?/v1/completions", None),
+            ("POST", "/", None),
+            ("POST", "", None),
+        ] {
+            assert_eq!(identify(method, path), expected, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn tokens_are_short_and_plain() {
+        let unreadable = [
+            Unreadable::Encoding,
+            Unreadable::Json,
+            Unreadable::Type,
+            Unreadable::Missing,
+        ]
+        .map(Unreadable::token);
+        let no_prefix = [NoPrefix::Empty, NoPrefix::PromptEmbeds].map(NoPrefix::token);
+        for token in unreadable
+            .into_iter()
+            .chain(no_prefix)
+            .chain(Api::ALL.map(Api::name))
+        {
+            let plain = |c: u8| matches!(c, b'a'..=b'z' | b'0'..=b'9' | b'-');
+            assert!(token.len() <= 20 && token.bytes().all(plain), "{token}");
+        }
+    }
+}
