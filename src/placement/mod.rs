@@ -1,1 +1,193 @@
-//! placeholder
+//! Placement: which replica each request of a batch goes to, so that requests with one prompt
+//! land together.
+//!
+//! These are the published rules of llm-d's `burst-prefix-cache-producer`; golden vectors in
+//! `tests/vectors` hold its answers. In short, with *k* = [`Rules::max_per_replica`] and *m* =
+//! [`Rules::min_colocate_blocks`]:
+//!
+//! | rule | | where |
+//! |---|---|---|
+//! | 1 | Requests with equal blocks (and equal candidates) are one *unit*; a request without blocks is in none. | `units.rs` |
+//! | 2 | A unit of two or more, a *group*, is always placed. A unit of one is placed when *m* > 0 and another request begins with the same *m* blocks. | `units.rs` |
+//! | 3 | All groups go first, then the singles; among each, those with more blocks, then those that came first. | `units.rs` |
+//! | 4 | The *fair share* of a replica is the total over the placed units, divided by the number of replicas and rounded up. The total counts members, or blocks once per unit. | `units.rs` |
+//! | 5 | A replica's *match*: walk the unit's blocks up to the first that no replica holds, and count those that this one holds. | `holders.rs` |
+//! | 6 | A unit's first run, if *m* > 0, goes to the longest match of *m* or more below the fair share. If there is none, and for every later run: to the least loaded with fewer than *k* of this unit, or, when all are full, to the least loaded of all. | `prefer.rs`, `runs.rs` |
+//! | 7 | A run takes all members left, or as many as the replica has room for, and at least one. | `runs.rs` |
+//! | 8 | The load of a run is its members; or, when the unit first touches the replica, its blocks less the match. Once placed, the unit's blocks are held wherever it went. | `runs.rs`, `holders.rs` |
+//! | 9 | Less loaded is: lower load in this batch, then fewer running requests, then the bytewise lower name. | `roster.rs`, `loads.rs` |
+//!
+//! Two things the published rules leave open:
+//!
+//! - Requests with different candidates are never one unit, but they share the loads and the
+//!   held blocks of the replicas. The fair share counts all replicas. A request that may go
+//!   nowhere is in no unit.
+//! - Entries of the replica list with one name are one replica.
+//!
+//! The module is pure: the same batch always gets the same answer, in whatever order the
+//! replicas are listed. It never fails.
+
+mod bits;
+mod holders;
+mod intern;
+mod loads;
+mod prefer;
+mod roster;
+mod runs;
+mod units;
+mod why;
+
+use std::num::NonZeroU32;
+
+use intern::{NONE, Seed};
+use roster::{CandidateSets, Roster};
+use runs::Runs;
+use units::Units;
+
+pub use why::{Explanation, PlacedRun, PlacedUnit, Why, explain};
+
+/// What a replica's load is measured in (the reference's `balanceBy`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BalanceBy {
+    /// Requests placed in this batch.
+    Requests,
+    /// Blocks to prefill in this batch: those of each unit once, less what is held already.
+    Tokens,
+}
+
+/// The settings of placement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rules {
+    /// *k*: how many requests of one unit a replica gets before another does; `None` = no bound
+    /// (the reference's `maxPerReplica: -1`).
+    pub max_per_replica: Option<NonZeroU32>,
+    /// *m*: how many leading blocks make an overlap (the reference's `minColocateBlocks`); 0 =
+    /// only whole prompts count.
+    pub min_colocate_blocks: u32,
+    /// What loads are measured in.
+    pub balance_by: BalanceBy,
+}
+
+/// A replica that requests may be placed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replica<'a> {
+    /// Its name; entries with the same name are the same replica.
+    pub name: &'a str,
+    /// Requests that it runs now. They only break ties (rule 9).
+    pub running: i64,
+}
+
+/// A request as placement sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// The block hashes of all its prompts, one prompt after the other. Any values will do.
+    pub blocks: &'a [u64],
+    /// Where it may go.
+    pub candidates: Candidates<'a>,
+}
+
+/// The replicas that a request may go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Candidates<'a> {
+    /// All of them.
+    All,
+    /// Those at these places of the replica list, in any order. Places outside the list and
+    /// repeated ones don't count; the others of the same name do.
+    Only(&'a [u32]),
+}
+
+/// Where the requests of a batch go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    spots: Vec<Spot>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Spot {
+    replica: u32,
+    group: u32,
+}
+
+impl Placement {
+    /// The replica that request `i` goes to, by its place in the replica list (the first of its
+    /// name), or `None` if it goes anywhere, without affinity.
+    pub fn assigned(&self, i: usize) -> Option<usize> {
+        let replica = self.spots.get(i)?.replica;
+        (replica != NONE).then_some(replica as usize)
+    }
+
+    /// How many requests the unit of request `i` has, itself included; 0 if it is in none.
+    pub fn group(&self, i: usize) -> u32 {
+        self.spots.get(i).map_or(0, |spot| spot.group)
+    }
+
+    /// The number of requests of the batch.
+    pub fn len(&self) -> usize {
+        self.spots.len()
+    }
+
+    /// Whether the batch had no requests.
+    pub fn is_empty(&self) -> bool {
+        self.spots.is_empty()
+    }
+}
+
+/// Places the requests of a batch on replicas.
+///
+/// Takes time linear in the blocks of all requests, for chained hashes and up to a factor of the
+/// logarithm of the number of replicas; and memory linear in the blocks that are not shared.
+pub fn place(rules: &Rules, replicas: &[Replica<'_>], requests: &[Request<'_>]) -> Placement {
+    solve(rules, replicas, requests).placement()
+}
+
+/// All that is known when a batch is placed.
+struct Solution<'a> {
+    roster: Roster,
+    units: Units<'a>,
+    runs: Runs,
+}
+
+fn solve<'a>(rules: &Rules, replicas: &[Replica<'_>], requests: &'a [Request<'a>]) -> Solution<'a> {
+    let seed = Seed::of(replicas);
+    let roster = Roster::new(replicas);
+    let mut sets = CandidateSets::new(seed, roster.len());
+    let units = Units::find(seed, requests, &roster, &mut sets);
+    let order = units.in_order(rules);
+    let runs = runs::assign(seed, rules, roster.len(), &sets, &units, &order);
+    Solution {
+        roster,
+        units,
+        runs,
+    }
+}
+
+impl Solution<'_> {
+    /// Deals the runs of each unit out to its members, in order of arrival.
+    fn placement(self) -> Placement {
+        let Runs { mut runs, ends } = self.runs;
+        let mut next_run = vec![usize::MAX; self.units.len()];
+        let mut start = 0;
+        for (number, end) in ends {
+            if let Some(next) = next_run.get_mut(number as usize) {
+                *next = start;
+            }
+            start = end;
+        }
+        let mut deal = |number: u32| {
+            let next = next_run.get_mut(number as usize)?;
+            let run = runs.get_mut(*next)?;
+            run.members -= 1;
+            if run.members == 0 {
+                *next += 1;
+            }
+            self.roster.index(run.rank)
+        };
+        let spots = self.units.unit_of().iter().map(|&number| Spot {
+            replica: deal(number).unwrap_or(NONE),
+            group: self.units.get(number).map_or(0, |unit| unit.members),
+        });
+        Placement {
+            spots: spots.collect(),
+        }
+    }
+}

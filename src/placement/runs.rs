@@ -1,0 +1,217 @@
+//! Where the members of each unit go: **rules 7 and 8**, with the choices of rule 6.
+
+use super::bits;
+use super::holders::Holders;
+use super::intern::Seed;
+use super::loads::Loads;
+use super::prefer::{ByPrefix, Preference};
+use super::roster::CandidateSets;
+use super::units::Units;
+use super::{BalanceBy, Rules, Why};
+
+/// Members of one unit that go to one replica.
+#[derive(Clone, Copy)]
+pub(super) struct Run {
+    /// The rank of the replica.
+    pub(super) rank: u32,
+    pub(super) members: u32,
+    pub(super) why: Why,
+}
+
+/// The runs of all placed units, unit after unit in the order in which they were placed.
+pub(super) struct Runs {
+    pub(super) runs: Vec<Run>,
+    /// For each unit that was placed: its number, and where its runs end.
+    pub(super) ends: Vec<(u32, usize)>,
+}
+
+/// Places the units in this order, each on one or more of its candidates.
+pub(super) fn assign(
+    seed: Seed,
+    rules: &Rules,
+    replicas: usize,
+    sets: &CandidateSets<'_>,
+    units: &Units<'_>,
+    order: &[u32],
+) -> Runs {
+    // Without prefixes to prefer and tokens to discount, nobody asks who holds what.
+    let holders_matter = rules.min_colocate_blocks > 0 || rules.balance_by == BalanceBy::Tokens;
+    let placed = order.iter().filter_map(|&number| units.get(number));
+    let blocks = placed.map(|unit| units.blocks(unit));
+    let fair_share = units.fair_share(order, rules.balance_by, replicas);
+    let mut batch = Batch {
+        rules,
+        sets,
+        loads: Loads::new(replicas, fair_share),
+        holders: holders_matter.then(|| Holders::new(seed, replicas, blocks)),
+        preference: Preference::new(rules.min_colocate_blocks),
+        runs: Vec::with_capacity(order.len()),
+        taken: Vec::new(),
+    };
+    let mut ends = Vec::with_capacity(order.len());
+    for &number in order {
+        if let Some(unit) = units.get(number) {
+            batch.place(units.blocks(unit), unit.members, unit.candidates);
+            ends.push((number, batch.runs.len()));
+        }
+    }
+    Runs {
+        runs: batch.runs,
+        ends,
+    }
+}
+
+/// The batch while its units are placed.
+struct Batch<'a> {
+    rules: &'a Rules,
+    sets: &'a CandidateSets<'a>,
+    loads: Loads,
+    holders: Option<Holders>,
+    preference: Preference,
+    runs: Vec<Run>,
+    /// Scratch: replicas taken out of the queue of the least loaded.
+    taken: Vec<u32>,
+}
+
+impl Batch<'_> {
+    fn place(&mut self, blocks: &[u64], members: u32, candidates: u32) {
+        let start = self.runs.len();
+        if let Some(holders) = &mut self.holders {
+            holders.walk(blocks);
+        }
+        // Rule 6: the first run by prefix, if that gives one, and the others by load.
+        let by_prefix = match &self.holders {
+            Some(holders) => {
+                self.preference
+                    .choose(holders, &mut self.loads, self.sets, candidates)
+            }
+            None => ByPrefix::NoMatch,
+        };
+        let mut left = members;
+        match by_prefix {
+            ByPrefix::Chosen(rank) => {
+                left -= self.run(blocks, rank, left, Why::Prefix);
+                left -= self.runs_by_load(blocks, candidates, left, Some(rank), Why::LeastLoaded);
+            }
+            ByPrefix::AllAboveFairShare => {
+                left -= self.runs_by_load(blocks, candidates, left, None, Why::FairShare);
+            }
+            ByPrefix::NoMatch => {
+                left -= self.runs_by_load(blocks, candidates, left, None, Why::LeastLoaded);
+            }
+        }
+        self.overflow(candidates, left);
+
+        // Rule 8, the second half.
+        if let Some(holders) = &mut self.holders {
+            let touched = self.runs.iter().skip(start).map(|run| run.rank);
+            holders.hold(blocks, touched);
+        }
+    }
+
+    /// **Rules 7 and 8.** A run on a replica that has none of this unit yet: as many members as
+    /// it has room for, and the load that they bring. Returns how many that is.
+    fn run(&mut self, blocks: &[u64], rank: u32, left: u32, why: Why) -> u32 {
+        let room = self.rules.max_per_replica.map_or(u32::MAX, Into::into);
+        let members = left.min(room);
+        let load = match (self.rules.balance_by, &self.holders) {
+            (BalanceBy::Requests, _) => members.into(),
+            (BalanceBy::Tokens, None) => blocks.len() as u64,
+            (BalanceBy::Tokens, Some(holders)) => {
+                (blocks.len() as u64).saturating_sub(holders.matched(rank).into())
+            }
+        };
+        self.loads.add(rank, load);
+        self.runs.push(Run { rank, members, why });
+        members
+    }
+
+    /// **Rule 6.** Runs on the least loaded with room until all members are placed or all
+    /// candidates are full. A replica that has any of this unit is full, so each is taken at
+    /// most once, and `full` not at all. Returns how many members that places.
+    fn runs_by_load(
+        &mut self,
+        blocks: &[u64],
+        candidates: u32,
+        members: u32,
+        full: Option<u32>,
+        mut why: Why,
+    ) -> u32 {
+        let room = self.rules.max_per_replica.map_or(u32::MAX, Into::into);
+        if full.is_none() && members <= room {
+            // The usual case: one run. Nobody needs to leave the queue.
+            return match self.loads.least(self.sets, candidates) {
+                Some(rank) => self.run(blocks, rank, members, why),
+                None => 0,
+            };
+        }
+        self.taken.clear();
+        let mut left = members;
+        while left > 0
+            && let Some(rank) = self.loads.take_least(self.sets, candidates)
+        {
+            self.taken.push(rank);
+            if full != Some(rank) {
+                left -= self.run(blocks, rank, left, why);
+                why = Why::LeastLoaded;
+            }
+        }
+        self.loads.put_back(candidates, self.taken.iter().copied());
+        members - left
+    }
+
+    /// **Rules 6 to 8** when all candidates are full: one at a time to the least loaded of all.
+    fn overflow(&mut self, candidates: u32, members: u32) {
+        if members == 0 {
+            return;
+        }
+        match self.rules.balance_by {
+            // Whoever has some of a unit already gets no load for more of it, so the least
+            // loaded stays the least loaded.
+            BalanceBy::Tokens => {
+                if let Some(rank) = self.loads.least(self.sets, candidates) {
+                    self.push_overflow(rank, members);
+                }
+            }
+            BalanceBy::Requests => self.overflow_level_by_level(candidates, members),
+        }
+    }
+
+    /// Each member makes its replica's load one higher, so one at a time to the least loaded is
+    /// level by level: at each level, all replicas that are not above it, in the order of rank.
+    fn overflow_level_by_level(&mut self, candidates: u32, members: u32) {
+        let candidates = self.sets.get(candidates);
+        let mut waiting: Vec<(u64, u32)> = bits::ranks(candidates.iter().copied())
+            .map(|rank| (self.loads.of(rank), rank))
+            .collect();
+        waiting.sort_unstable();
+        let mut waiting = waiting.into_iter().peekable();
+        let Some(&(mut level, _)) = waiting.peek() else {
+            return;
+        };
+        let mut at_level = vec![0; candidates.len()];
+        let mut left = members;
+        while left > 0 {
+            while let Some((_, rank)) = waiting.next_if(|&(load, _)| load == level) {
+                bits::insert(&mut at_level, rank);
+            }
+            for rank in bits::ranks(at_level.iter().copied()).take(left as usize) {
+                self.loads.add(rank, 1);
+                self.push_overflow(rank, 1);
+                left -= 1;
+            }
+            level += 1;
+        }
+    }
+
+    fn push_overflow(&mut self, rank: u32, members: u32) {
+        match self.runs.last_mut() {
+            Some(last) if last.rank == rank && last.why == Why::Overflow => last.members += members,
+            _ => self.runs.push(Run {
+                rank,
+                members,
+                why: Why::Overflow,
+            }),
+        }
+    }
+}
