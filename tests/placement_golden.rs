@@ -1,4 +1,9 @@
 //! The reference's own answers.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test may panic"
+)]
 
 use std::num::NonZeroU32;
 

@@ -96,7 +96,7 @@ impl<'a> CandidateSets<'a> {
     #[inline]
     pub(super) fn number(&mut self, roster: &Roster, candidates: Candidates<'a>) -> Option<u32> {
         match candidates {
-            Candidates::All => Some(Self::ALL),
+            Candidates::All => (roster.len() > 0).then_some(Self::ALL),
             Candidates::Only(list) => self.number_of_list(roster, list),
         }
     }
@@ -166,6 +166,15 @@ mod tests {
         assert_eq!(roster.len(), 2);
         assert_eq!(roster.index, [0, 1]);
         assert_eq!(roster.rank, [0, 1, 1, 0]);
+    }
+
+    #[test]
+    fn without_replicas_there_is_no_candidate() {
+        let roster = Roster::new(&[]);
+        let mut sets = CandidateSets::new(Seed::of(&[]), 0);
+        for candidates in [Candidates::All, Candidates::Only(&[0])] {
+            assert_eq!(sets.number(&roster, candidates), None);
+        }
     }
 
     #[test]

@@ -1,0 +1,148 @@
+//! The rules of placement once more, as plainly as can be and without a thought for speed.
+//!
+//! Where the published rules say nothing: candidates are sets of names, requests with different
+//! ones are never one unit, those with none are in no unit, and list entries with one name are
+//! one replica, as busy as the busiest.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use burst_prefix_cache::placement::{BalanceBy, Candidates, Replica, Request, Rules};
+
+type Names<'a> = BTreeSet<&'a str>;
+
+struct Unit<'a> {
+    blocks: &'a [u64],
+    candidates: Names<'a>,
+    members: Vec<usize>,
+}
+
+/// The name of the replica of each request.
+pub(crate) fn place(
+    rules: &Rules,
+    replicas: &[Replica<'_>],
+    requests: &[Request<'_>],
+) -> Vec<Option<String>> {
+    let mut running: BTreeMap<&str, i64> = BTreeMap::new();
+    for replica in replicas {
+        let known = running.entry(replica.name).or_insert(replica.running);
+        *known = replica.running.max(*known);
+    }
+    let k = rules
+        .max_per_replica
+        .map_or(usize::MAX, |k| k.get() as usize);
+    let m = rules.min_colocate_blocks as usize;
+
+    // Rule 1.
+    let mut units: Vec<Unit<'_>> = Vec::new();
+    for (i, request) in requests.iter().enumerate() {
+        let candidates: Names<'_> = match request.candidates {
+            Candidates::All => running.keys().copied().collect(),
+            Candidates::Only(list) => list
+                .iter()
+                .filter_map(|&place| replicas.get(place as usize))
+                .map(|replica| replica.name)
+                .collect(),
+        };
+        if request.blocks.is_empty() || candidates.is_empty() {
+            continue;
+        }
+        let same =
+            |unit: &&mut Unit<'_>| unit.blocks == request.blocks && unit.candidates == candidates;
+        match units.iter_mut().find(same) {
+            Some(unit) => unit.members.push(i),
+            None => units.push(Unit {
+                blocks: request.blocks,
+                candidates,
+                members: vec![i],
+            }),
+        }
+    }
+
+    // Rule 2.
+    let starts_like = |unit: &Unit<'_>| -> usize {
+        units
+            .iter()
+            .filter(|other| other.blocks.len() >= m && other.blocks[..m] == unit.blocks[..m])
+            .map(|other| other.members.len())
+            .sum()
+    };
+    let (mut groups, mut singles) = (Vec::new(), Vec::new());
+    for unit in &units {
+        if unit.members.len() >= 2 {
+            groups.push(unit);
+        } else if m > 0 && unit.blocks.len() >= m && starts_like(unit) >= 2 {
+            singles.push(unit);
+        }
+    }
+
+    // Rule 3.
+    groups.sort_by_key(|unit| std::cmp::Reverse(unit.blocks.len()));
+    singles.sort_by_key(|unit| std::cmp::Reverse(unit.blocks.len()));
+    let placed: Vec<&Unit<'_>> = groups.into_iter().chain(singles).collect();
+
+    // Rule 4.
+    let total: usize = placed
+        .iter()
+        .map(|unit| match rules.balance_by {
+            BalanceBy::Requests => unit.members.len(),
+            BalanceBy::Tokens => unit.blocks.len(),
+        })
+        .sum();
+    let fair_share = total.div_ceil(running.len().max(1));
+
+    let mut load: BTreeMap<&str, usize> = running.keys().map(|&name| (name, 0)).collect();
+    let mut held: BTreeMap<u64, Names<'_>> = BTreeMap::new();
+    let mut assigned = vec![None; requests.len()];
+    for unit in placed {
+        // Rule 5.
+        let mut matched: BTreeMap<&str, usize> = BTreeMap::new();
+        for block in unit.blocks {
+            let Some(holders) = held.get(block) else {
+                break;
+            };
+            for name in holders {
+                *matched.entry(name).or_default() += 1;
+            }
+        }
+        let matched = |name: &str| matched.get(name).copied().unwrap_or(0);
+
+        let mut taken: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut left = unit.members.as_slice();
+        while !left.is_empty() {
+            // Rule 9.
+            let busy = |name: &&str| (load[*name], running[*name]);
+            let has = |name: &str| taken.get(name).copied().unwrap_or(0);
+            // Rule 6.
+            let everyone = || unit.candidates.iter().copied();
+            let with_room = || everyone().filter(|name| has(name) < k);
+            let mut chosen = None;
+            if m > 0 && taken.is_empty() {
+                chosen = with_room()
+                    .filter(|name| load[name] < fair_share && matched(name) >= m)
+                    .min_by_key(|name| (std::cmp::Reverse(matched(name)), busy(name)));
+            }
+            let name = chosen
+                .or_else(|| with_room().min_by_key(busy))
+                .or_else(|| everyone().min_by_key(busy))
+                .unwrap();
+            // Rule 7.
+            let run = (k.saturating_sub(has(name))).clamp(1, left.len());
+            // Rule 8.
+            *load.get_mut(name).unwrap() += match rules.balance_by {
+                BalanceBy::Requests => run,
+                BalanceBy::Tokens if has(name) > 0 => 0,
+                BalanceBy::Tokens => unit.blocks.len().saturating_sub(matched(name)),
+            };
+            *taken.entry(name).or_default() += run;
+            let (now, later) = left.split_at(run);
+            for &member in now {
+                assigned[member] = Some(name.to_owned());
+            }
+            left = later;
+        }
+        for &block in unit.blocks {
+            held.entry(block).or_default().extend(taken.keys());
+        }
+    }
+    assigned
+}
