@@ -1,0 +1,93 @@
+//! The plugin configuration: read, checked, refused with the field, the value and the range.
+//!
+//! A bad configuration is the only thing this filter ever refuses, and it does so when Envoy
+//! loads it. [`Config`] is the checked form: nothing behind it has to check a range again.
+
+mod error;
+mod fields;
+mod replicas;
+mod structure;
+#[cfg(test)]
+mod tests;
+
+pub use error::ConfigError;
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::placement::{BalanceBy, Rules};
+use crate::prefix::Layout;
+use fields::Fields;
+
+/// A checked plugin configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// How long a window stays open, 1 ms to 10 s (`windowDurationMs`).
+    pub window: Duration,
+    /// The most requests one window takes, over all workers; none = no bound (`maxBatchSize`).
+    pub max_batch: Option<NonZeroU32>,
+    /// How a window is placed (`maxPerReplica`, `minColocateBlocks`, `balanceBy`).
+    pub rules: Rules,
+    /// How a prompt is cut into blocks (`blockSizeTokens`, `maxPrefixTokensToMatch`).
+    pub layout: Layout,
+    /// The replicas as `ip:port`, in the form Envoy gives its hosts; 1 to 1024, all different.
+    pub replicas: Vec<String>,
+    /// A larger body is passed on at once, in bytes, ≥ 1 (`maxBodyBytes`).
+    pub max_body_bytes: u32,
+    /// Whether the decision is told on the response (`debugResponseHeaders`).
+    pub debug_response_headers: bool,
+}
+
+impl Config {
+    /// Reads and checks a configuration, in either form that Envoy hands over: JSON text, or a
+    /// serialized protobuf `Struct`.
+    ///
+    /// # Errors
+    /// The first field that is unknown, missing or out of range.
+    pub fn parse(bytes: &[u8]) -> Result<Self, ConfigError> {
+        let fields = Fields(structure::fields(bytes)?);
+        fields.refuse_unknown()?;
+
+        let block_size_tokens = fields.positive("blockSizeTokens", 64)?;
+        let config = Self {
+            window: Duration::from_millis(
+                fields
+                    .integer("windowDurationMs", 1, 10_000, 100)?
+                    .unsigned_abs(),
+            ),
+            max_batch: fields.unbounded("maxBatchSize", Some(1000))?,
+            rules: Rules {
+                max_per_replica: fields.unbounded("maxPerReplica", None)?,
+                min_colocate_blocks: fields.count("minColocateBlocks", 0)?,
+                balance_by: match fields.word(
+                    "balanceBy",
+                    &["requests", "tokens"],
+                    &["work"],
+                    "requests or tokens",
+                )? {
+                    1 => BalanceBy::Tokens,
+                    _ => BalanceBy::Requests,
+                },
+            },
+            layout: Layout::new(block_size_tokens, fields.prefix_tokens(block_size_tokens)?),
+            replicas: fields.replicas()?,
+            max_body_bytes: fields.positive("maxBodyBytes", 1 << 20)?.get(),
+            debug_response_headers: fields.flag("debugResponseHeaders")?,
+        };
+        fields.word("onBatchFull", &["pass"], &["seal"], "pass")?;
+        fields.word("hold", &["window"], &["none"], "window")?;
+        fields.word("mode", &["route"], &["shadow"], "route")?;
+        fields.only_zero_yet("quietPeriodMs")?;
+        fields.only_zero_yet("groupMemoryMs")?;
+        Ok(config)
+    }
+
+    /// What two workers must agree on to share a window: equal for equal configurations,
+    /// whatever the order of their fields, and different for different ones.
+    #[must_use]
+    pub fn fingerprint(&self) -> u128 {
+        xxh3_128(format!("{self:?}").as_bytes())
+    }
+}

@@ -1,0 +1,233 @@
+//! Tables of good and bad configurations.
+
+use super::*;
+use std::num::NonZeroU32;
+
+const REPLICAS: &str = r#""replicas":{"static":["10.0.0.1:8000","10.0.0.2:8000"]}"#;
+
+fn with(field: &str) -> Result<Config, ConfigError> {
+    Config::parse(format!("{{{REPLICAS}{field}}}").as_bytes())
+}
+
+#[test]
+fn defaults_are_the_documented_ones() {
+    let config = with("").unwrap();
+    assert_eq!(config.window, Duration::from_millis(100));
+    assert_eq!(config.max_batch.map(NonZeroU32::get), Some(1000));
+    assert_eq!(config.rules.max_per_replica, None);
+    assert_eq!(config.rules.min_colocate_blocks, 0);
+    assert_eq!(config.rules.balance_by, BalanceBy::Requests);
+    assert_eq!(config.layout.block_size_tokens.get(), 64);
+    assert_eq!(config.layout.max_blocks, 2048);
+    assert_eq!(config.max_body_bytes, 1_048_576);
+    assert!(!config.debug_response_headers);
+    assert_eq!(config.replicas, ["10.0.0.1:8000", "10.0.0.2:8000"]);
+}
+
+#[test]
+fn good_values_are_taken() {
+    type Holds = fn(&Config) -> bool;
+    let cases: &[(&str, Holds)] = &[
+        (r#""windowDurationMs":1"#, |c| c.window.as_millis() == 1),
+        (r#""windowDurationMs":1e4"#, |c| {
+            c.window.as_millis() == 10_000
+        }),
+        (r#""windowDurationMs":250.0"#, |c| {
+            c.window.as_millis() == 250
+        }),
+        (r#""maxPerReplica":-1"#, |c| {
+            c.rules.max_per_replica.is_none()
+        }),
+        (r#""maxPerReplica":2"#, |c| {
+            c.rules.max_per_replica == NonZeroU32::new(2)
+        }),
+        (r#""maxBatchSize":-1"#, |c| c.max_batch.is_none()),
+        (r#""blockSizeTokens":16,"maxPrefixTokensToMatch":40"#, |c| {
+            c.layout.max_blocks == 2 && c.layout.block_size_tokens.get() == 16
+        }),
+        (r#""minColocateBlocks":7"#, |c| {
+            c.rules.min_colocate_blocks == 7
+        }),
+        (r#""balanceBy":"tokens""#, |c| {
+            c.rules.balance_by == BalanceBy::Tokens
+        }),
+        (
+            r#""onBatchFull":"pass","hold":"window","mode":"route","quietPeriodMs":0,"groupMemoryMs":0"#,
+            |_| true,
+        ),
+        (r#""debugResponseHeaders":true"#, |c| {
+            c.debug_response_headers
+        }),
+        (r#""maxBodyBytes":16777216"#, |c| {
+            c.max_body_bytes == 16 << 20
+        }),
+    ];
+    for (field, holds) in cases {
+        let config = with(&format!(",{field}")).unwrap_or_else(|e| panic!("{field}: {e}"));
+        assert!(holds(&config), "{field}");
+    }
+}
+
+#[test]
+fn bad_values_are_refused_by_name_value_and_range() {
+    let cases: &[(&str, [&str; 3])] = &[
+        (
+            r#""windowDurationMs":0"#,
+            ["windowDurationMs", "0", "1 to 10000"],
+        ),
+        (
+            r#""windowDurationMs":10001"#,
+            ["windowDurationMs", "10001", "1 to 10000"],
+        ),
+        (
+            r#""windowDurationMs":1.5"#,
+            ["windowDurationMs", "1.5", "1 to 10000"],
+        ),
+        (
+            r#""windowDurationMs":"100""#,
+            ["windowDurationMs", "\"100\"", "1 to 10000"],
+        ),
+        (
+            r#""windowDurationMs":null"#,
+            ["windowDurationMs", "null", "1 to 10000"],
+        ),
+        (
+            r#""windowDurationMs":1e300"#,
+            ["windowDurationMs", "1e+300", "1 to 10000"],
+        ),
+        (r#""maxPerReplica":0"#, ["maxPerReplica", "0", "-1"]),
+        (r#""maxPerReplica":-2"#, ["maxPerReplica", "-2", "-1"]),
+        (r#""maxBatchSize":0"#, ["maxBatchSize", "0", "-1"]),
+        (
+            r#""blockSizeTokens":0"#,
+            ["blockSizeTokens", "0", "1 to 4294967295"],
+        ),
+        (
+            r#""maxPrefixTokensToMatch":63"#,
+            ["maxPrefixTokensToMatch", "63", "blockSizeTokens, 64"],
+        ),
+        (
+            r#""minColocateBlocks":-1"#,
+            ["minColocateBlocks", "-1", "0 to"],
+        ),
+        (
+            r#""maxBodyBytes":0"#,
+            ["maxBodyBytes", "0", "1 to 4294967295"],
+        ),
+        (
+            r#""balanceBy":"load""#,
+            ["balanceBy", "\"load\"", "requests or tokens"],
+        ),
+        (
+            r#""debugResponseHeaders":1"#,
+            ["debugResponseHeaders", "1", "true or false"],
+        ),
+        (
+            r#""windowMs":5"#,
+            ["windowMs", "unknown", "windowDurationMs"],
+        ),
+    ];
+    for (field, parts) in cases {
+        let message = with(&format!(",{field}")).unwrap_err().to_string();
+        for part in parts {
+            assert!(message.contains(part), "{field}: {message}");
+        }
+    }
+}
+
+#[test]
+fn what_is_planned_is_refused_as_not_available_yet() {
+    for field in [
+        r#""balanceBy":"work""#,
+        r#""quietPeriodMs":5"#,
+        r#""groupMemoryMs":1000"#,
+        r#""hold":"none""#,
+        r#""onBatchFull":"seal""#,
+        r#""mode":"shadow""#,
+    ] {
+        let error = with(&format!(",{field}")).unwrap_err();
+        let name = field.split('"').nth(1).unwrap();
+        assert!(
+            matches!(error, ConfigError::NotAvailable { .. }),
+            "{field}: {error}"
+        );
+        assert!(error.to_string().contains(name), "{field}: {error}");
+    }
+    let admin = br#"{"replicas":{"envoyAdmin":{"adminCluster":"a","cluster":"b"}}}"#;
+    assert!(matches!(
+        Config::parse(admin),
+        Err(ConfigError::NotAvailable { .. })
+    ));
+}
+
+#[test]
+fn replicas_are_addresses_each_once() {
+    for (replicas, part) in [
+        (r"{}", "replicas: missing"),
+        ("", "replicas: missing"),
+        (r#"{"replicas":[]}"#, "replicas"),
+        (r#"{"replicas":{}}"#, "replicas.static: missing"),
+        (
+            r#"{"replicas":{"static":[]}}"#,
+            "replicas.static: a list of 0",
+        ),
+        (
+            r#"{"replicas":{"static":["pod-1:8000"]}}"#,
+            "replicas.static[0]",
+        ),
+        (
+            r#"{"replicas":{"static":["10.0.0.1"]}}"#,
+            "replicas.static[0]",
+        ),
+        (
+            r#"{"replicas":{"static":["10.0.0.1:0"]}}"#,
+            "replicas.static[0]",
+        ),
+        (
+            r#"{"replicas":{"static":["10.0.0.1:80\r\nx: y"]}}"#,
+            "replicas.static[0]",
+        ),
+        (
+            r#"{"replicas":{"static":["[::1]:80","10.0.0.1:70000"]}}"#,
+            "replicas.static[1]",
+        ),
+        (
+            r#"{"replicas":{"static":["[::1]:80","[0:0::1]:80"]}}"#,
+            "twice",
+        ),
+        (
+            r#"{"replicas":{"static":["10.0.0.1:80"],"dns":"x"}}"#,
+            "replicas.dns: unknown",
+        ),
+    ] {
+        let message = Config::parse(replicas.as_bytes()).unwrap_err().to_string();
+        assert!(message.contains(part), "{replicas}: {message}");
+    }
+    let long: Vec<String> = (0..1025)
+        .map(|i| format!("\"10.0.0.1:{}\"", i + 1))
+        .collect();
+    let json = format!(r#"{{"replicas":{{"static":[{}]}}}}"#, long.join(","));
+    assert!(Config::parse(json.as_bytes()).is_err());
+}
+
+#[test]
+fn what_is_no_object_is_refused() {
+    for json in ["null", "[]", "{", "\"x\"", "1", "\u{feff}{}"] {
+        assert!(
+            matches!(
+                Config::parse(json.as_bytes()),
+                Err(ConfigError::NotAnObject(_))
+            ),
+            "{json}"
+        );
+    }
+}
+
+#[test]
+fn equal_configurations_share_a_fingerprint_and_others_do_not() {
+    let a = with(r#","maxBatchSize":5,"windowDurationMs":7"#).unwrap();
+    let b = with(r#","windowDurationMs":7.0,"maxBatchSize":5"#).unwrap();
+    let c = with(r#","windowDurationMs":8,"maxBatchSize":5"#).unwrap();
+    assert_eq!(a.fingerprint(), b.fingerprint());
+    assert_ne!(a.fingerprint(), c.fingerprint());
+}
