@@ -1,0 +1,43 @@
+//! The names of all metrics.
+//!
+//! A name carries its labels as parts, `outcome.assigned`, which Envoy's `stats_tags` turn into
+//! Prometheus labels (`envoy/envoy.yaml` has the expressions). Times are in milliseconds.
+
+use crate::match_info::Status;
+
+/// Counter of the requests that came to an outcome:
+/// `burst_prefix_cache.outcome.assigned.requests_total`, for skipped ones
+/// `burst_prefix_cache.outcome.skipped.reason.too-large.requests_total`.
+#[must_use]
+pub fn requests(status: Status) -> String {
+    let outcome = status.token();
+    match status.reason() {
+        Some(reason) => {
+            format!("burst_prefix_cache.outcome.{outcome}.reason.{reason}.requests_total")
+        }
+        None => format!("burst_prefix_cache.outcome.{outcome}.requests_total"),
+    }
+}
+
+/// Counter of the requests that could not be read, by what was wrong with their bodies:
+/// `burst_prefix_cache.unreadable.cause.json.requests_total`.
+#[must_use]
+pub fn unreadable(cause: &str) -> String {
+    format!("burst_prefix_cache.unreadable.cause.{cause}.requests_total")
+}
+
+/// Histogram of how long held requests waited, in milliseconds.
+pub const WAIT_MS: &str = "burst_prefix_cache.wait_ms";
+
+/// Counter of held requests whose client left before they were released.
+pub const LEFT: &str = "burst_prefix_cache.left_requests_total";
+
+/// Counter of placed windows.
+pub const WINDOWS: &str = "burst_prefix_cache.windows_total";
+
+/// Histogram of the members of a placed window.
+pub const WINDOW_REQUESTS: &str = "burst_prefix_cache.window_requests";
+
+/// Counter of requests that were passed on because Envoy lacks
+/// `allow_on_headers_stop_iteration`.
+pub const KNOB_MISSING: &str = "burst_prefix_cache.knob_missing_requests_total";

@@ -1,0 +1,53 @@
+//! The window: one for all of Envoy's workers, without a leader.
+//!
+//! Every worker thread of Envoy runs the filter in a VM of its own, and a burst comes in over
+//! all of them. So the window is a record in a cell that all workers share:
+//!
+//! 1. A request **joins** by compare-and-swap on that record, which counts the members. Who finds
+//!    no open window opens one and **owns** it. The record's count gives each member its index,
+//!    which is the order of arrival, and says to the last request whether the batch is full.
+//! 2. Whoever joined tells the owner, over the owner's queue, its block hashes.
+//! 3. When its time is up the owner **closes** the record, again by compare-and-swap. From then
+//!    on it knows how many joined, and waits for what is still on its way (microseconds; a bound
+//!    of [`GRACE`] stands for a worker that died between 1 and 2).
+//! 4. The owner places all members jointly and **answers** each worker once, over its queue.
+//! 5. Each worker **releases** its own requests, a bounded number in one go.
+//!
+//! A request that leaves is withdrawn from the count and at the owner.
+//!
+//! **An owner that dies** leaves requests without an answer. Each worker guards its own: a
+//! request that was not answered [`RESCUE_AFTER`] its window should have closed is offered again,
+//! as if it had just come, in a window that closes [`RESCUE_WINDOW`] later. Because they all wait
+//! for the same moment, the survivors meet there. A record whose owner is overdue by [`OVERDUE`]
+//! counts as closed. What has no answer [`GIVE_UP`] after its window's time is released without
+//! affinity. An answer counts only for the window in which the request last was, so none is
+//! released twice.
+//!
+//! This room knows no proxy and no clock: [`Worker`] is told the time, speaks to the others
+//! through [`Shared`], and hands out what is to be released.
+
+mod message;
+mod owned;
+mod shared;
+mod slots;
+mod worker;
+
+pub use message::{Decision, StreamId};
+pub use shared::{Cell, Moment, Refused, Shared, Slot, Stored};
+pub use slots::WorkerId;
+pub use worker::{Arrival, Release, Settings, Worker};
+
+use std::time::Duration;
+
+/// How long the owner of a closed window waits for members that are still on their way.
+pub const GRACE: Duration = Duration::from_millis(50);
+/// An open window whose closing is overdue by this much has lost its owner.
+pub const OVERDUE: Duration = Duration::from_millis(60);
+/// A request without an answer this long after its window's closing time is offered again. Later
+/// than [`OVERDUE`], so that a rescue never joins the window that it flees from.
+pub const RESCUE_AFTER: Duration = Duration::from_millis(100);
+/// How long the window of rescued requests stays open: long enough for all workers' ticks.
+pub const RESCUE_WINDOW: Duration = Duration::from_millis(30);
+/// A request is released without affinity when its window's length and this are over. The
+/// promise is 300 ms; what is left is for a late tick.
+pub const GIVE_UP: Duration = Duration::from_millis(250);

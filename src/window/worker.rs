@@ -1,0 +1,526 @@
+//! One worker: the requests that it holds, the windows that it owns, its part in the protocol.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::message::{Decision, Message, StreamId, blocks_from_bytes, blocks_to_bytes, open, send};
+use super::owned::{Member, Owned};
+use super::shared::{Cell, Change, Moment, Refused, Shared, update};
+use super::slots::{Membership, WorkerId};
+use super::{GIVE_UP, OVERDUE, RESCUE_AFTER, RESCUE_WINDOW};
+use crate::placement::Rules;
+
+/// What all workers of a window agree on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// How long a window stays open.
+    pub window: Duration,
+    /// The most members of a window; none = no bound.
+    pub max_batch: Option<NonZeroU32>,
+    /// How a window is placed.
+    pub rules: Rules,
+    /// The names of the replicas; decisions are indexes into this list.
+    pub replicas: Vec<String>,
+}
+
+/// What became of a request that arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// It waits; it comes out of [`Worker::take_ready`] exactly once, unless it leaves before.
+    Held,
+    /// The window has as many members as it may: pass it on at once.
+    BatchFull,
+    /// The shared state could not be used: pass it on at once.
+    Unavailable,
+}
+
+/// A request to release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Release {
+    /// The stream to resume.
+    pub stream: StreamId,
+    /// What was decided.
+    pub decision: Decision,
+    /// Number of blocks of the request's prompts.
+    pub blocks: u32,
+    /// When it arrived.
+    pub arrived_at: Moment,
+}
+
+/// The current window, as it stands in its cell.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Record {
+    id: u64,
+    open: bool,
+    owner: WorkerId,
+    closes_at: Moment,
+    /// All that ever joined; the next one's index.
+    joined: u32,
+    /// Those that have left again.
+    left: u32,
+}
+
+impl Record {
+    /// Those that are in the window now; the batch size counts these.
+    fn members(self) -> u32 {
+        self.joined.saturating_sub(self.left)
+    }
+}
+
+/// Where a request stands: the window it last joined, and as which member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Seat {
+    window: u64,
+    index: u32,
+    owner: WorkerId,
+    closes_at: Moment,
+}
+
+/// A request that waits.
+#[derive(Debug)]
+struct Held {
+    arrived_at: Moment,
+    blocks: Vec<u64>,
+    seat: Seat,
+    /// When to look after it, if no answer came.
+    guard: Moment,
+}
+
+enum Joined {
+    Seat(Seat),
+    Full,
+}
+
+/// The filter in one VM.
+#[derive(Debug)]
+pub struct Worker {
+    settings: Settings,
+    membership: Membership,
+    held: HashMap<StreamId, Held>,
+    /// The guards of held requests, the earliest first. Entries of requests that are gone stay
+    /// until their time or until nothing is held.
+    guards: BinaryHeap<Reverse<(Moment, StreamId)>>,
+    owned: Vec<Owned>,
+    ready: VecDeque<Release>,
+    placed: Vec<u32>,
+}
+
+impl Worker {
+    /// A worker that holds nothing. It takes a slot when its first request arrives.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            membership: Membership::default(),
+            held: HashMap::new(),
+            guards: BinaryHeap::new(),
+            owned: Vec::new(),
+            ready: VecDeque::new(),
+            placed: Vec::new(),
+        }
+    }
+
+    /// What all workers of the window agree on.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The number of requests that wait for an answer.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    /// A request arrived, complete, with the block hashes of its prompts.
+    pub fn arrive(
+        &mut self,
+        now: Moment,
+        stream: StreamId,
+        blocks: Vec<u64>,
+        shared: &mut dyn Shared,
+    ) -> Arrival {
+        let close_by = now.plus(self.settings.window);
+        let give_up = close_by.plus(GIVE_UP);
+        match self.join(now, close_by, shared) {
+            Ok(Joined::Seat(seat)) => {
+                self.offer(seat, close_by, stream, &blocks, shared);
+                let held = Held {
+                    arrived_at: now,
+                    blocks,
+                    seat,
+                    guard: seat.closes_at.plus(RESCUE_AFTER).min(give_up),
+                };
+                self.guards.push(Reverse((held.guard, stream)));
+                self.held.insert(stream, held);
+                Arrival::Held
+            }
+            Ok(Joined::Full) => Arrival::BatchFull,
+            Err(Refused) => Arrival::Unavailable,
+        }
+    }
+
+    /// A request's client has left; it is neither counted nor placed any more. Nothing happens
+    /// where it does not wait.
+    pub fn gone(&mut self, stream: StreamId, shared: &mut dyn Shared) {
+        if let Some(held) = self.held.remove(&stream) {
+            self.withdraw(held.seat, shared);
+        }
+    }
+
+    /// The time of [`Worker::wake_at`] has come.
+    pub fn tick(&mut self, now: Moment, shared: &mut dyn Shared) {
+        self.receive(now, shared);
+        self.close_due(now, shared);
+        self.place_complete(now, shared);
+        self.guard(now, shared);
+    }
+
+    /// There are messages on this worker's queue.
+    pub fn receive(&mut self, now: Moment, shared: &mut dyn Shared) {
+        while let Some(bytes) = shared.receive() {
+            // Messages to an earlier holder of the slot are dropped here.
+            if let Some(message) = self.membership.id().and_then(|me| open(&bytes, me)) {
+                self.take(message, shared);
+            }
+        }
+        self.place_complete(now, shared);
+    }
+
+    /// Up to `most` requests to release now. Where more are ready the worker has sent itself a
+    /// message, so that [`Worker::receive`] is called again soon.
+    pub fn take_ready(&mut self, most: usize, shared: &mut dyn Shared) -> Vec<Release> {
+        let count = self.ready.len().min(most);
+        let released = self.ready.drain(..count).collect();
+        if !self.ready.is_empty()
+            && let Some(me) = self.membership.id()
+        {
+            send(shared, me, Message::Continue);
+        }
+        released
+    }
+
+    /// The numbers of members of the windows that this worker placed since it was last asked.
+    pub fn take_placed(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.placed)
+    }
+
+    /// When [`Worker::tick`] must be called next; none where nothing waits.
+    pub fn wake_at(&mut self, now: Moment) -> Option<Moment> {
+        if self.held.is_empty() {
+            self.guards.clear();
+        }
+        while let Some(Reverse((guard, stream))) = self.guards.peek() {
+            if self
+                .held
+                .get(stream)
+                .is_some_and(|held| held.guard == *guard)
+            {
+                break;
+            }
+            self.guards.pop();
+        }
+        let guard = self.guards.peek().map(|Reverse((guard, _))| *guard);
+        let owned = self.owned.iter().map(Owned::wake_at).min();
+        // Should the message to itself get lost, the tick releases the rest.
+        let ready = (!self.ready.is_empty()).then(|| now.plus(Duration::from_millis(1)));
+        [guard, owned, ready].into_iter().flatten().min()
+    }
+
+    /// Takes a seat in the open window, or opens one that closes at `close_by`. A window whose
+    /// members may wait longer than `close_by` is told to close earlier.
+    fn join(
+        &mut self,
+        now: Moment,
+        close_by: Moment,
+        shared: &mut dyn Shared,
+    ) -> Result<Joined, Refused> {
+        let me = self.membership.renewed(now, shared)?;
+        let max_batch = self.settings.max_batch;
+        let owned = &self.owned;
+        let joined = update(shared, Cell::Window, |record: Option<Record>| {
+            let open = record.filter(|record| {
+                record.open
+                    && if record.owner == me {
+                        owned.iter().any(|window| window.id == record.id)
+                    } else {
+                        now < record.closes_at.plus(OVERDUE)
+                    }
+            });
+            let mut next = match open {
+                Some(record) if max_batch.is_some_and(|max| record.members() >= max.get()) => {
+                    return Change::Keep(Joined::Full);
+                }
+                Some(record) => record,
+                None => Record {
+                    id: record.map_or(0, |record| record.id).wrapping_add(1),
+                    open: true,
+                    owner: me,
+                    closes_at: close_by,
+                    joined: 0,
+                    left: 0,
+                },
+            };
+            next.closes_at = next.closes_at.min(close_by);
+            let seat = Seat {
+                window: next.id,
+                index: next.joined,
+                owner: next.owner,
+                closes_at: next.closes_at,
+            };
+            next.joined = next.joined.saturating_add(1);
+            Change::Write(next, Joined::Seat(seat))
+        })?;
+        if let Joined::Seat(seat) = &joined
+            && seat.owner == me
+            && seat.index == 0
+        {
+            self.owned.push(Owned::new(seat.window, seat.closes_at));
+        }
+        Ok(joined)
+    }
+
+    /// Tells the owner of the window who took the seat.
+    fn offer(
+        &mut self,
+        seat: Seat,
+        close_by: Moment,
+        stream: StreamId,
+        blocks: &[u64],
+        shared: &mut dyn Shared,
+    ) {
+        let Some(me) = self.membership.id() else {
+            return;
+        };
+        if seat.owner == me {
+            if let Some(window) = self.owned_window(seat.window) {
+                let member = Member {
+                    from: me,
+                    stream,
+                    blocks: blocks.to_vec(),
+                };
+                window.arrived(seat.index, close_by, member);
+            }
+        } else {
+            let message = Message::Arrived {
+                window: seat.window,
+                index: seat.index,
+                from: me,
+                stream,
+                close_by,
+                blocks: &blocks_to_bytes(blocks),
+            };
+            send(shared, seat.owner, message);
+        }
+    }
+
+    /// Gives a seat back.
+    fn withdraw(&mut self, seat: Seat, shared: &mut dyn Shared) {
+        if self.membership.id() == Some(seat.owner) {
+            if let Some(window) = self.owned_window(seat.window) {
+                window.left(seat.index);
+            }
+        } else {
+            let Seat { window, index, .. } = seat;
+            send(shared, seat.owner, Message::Gone { window, index });
+        }
+        // Where the count cannot be written the window only takes one member fewer.
+        let _counted = update(
+            shared,
+            Cell::Window,
+            |record: Option<Record>| match record {
+                Some(mut record) if record.open && record.id == seat.window => {
+                    record.left = record.left.saturating_add(1);
+                    Change::Write(record, ())
+                }
+                _ => Change::Keep(()),
+            },
+        );
+    }
+
+    fn take(&mut self, message: Message<'_>, shared: &mut dyn Shared) {
+        match message {
+            Message::Arrived {
+                window,
+                index,
+                from,
+                stream,
+                close_by,
+                blocks,
+            } => match self.owned_window(window) {
+                Some(owned) => {
+                    let blocks = blocks_from_bytes(blocks);
+                    let member = Member {
+                        from,
+                        stream,
+                        blocks,
+                    };
+                    owned.arrived(index, close_by, member);
+                }
+                // Placed without it, or superseded: it shall not wait for its guard.
+                None => {
+                    let answers = vec![(stream, Decision::TimedOut)];
+                    send(shared, from, Message::Placed { window, answers });
+                }
+            },
+            Message::Gone { window, index } => {
+                if let Some(owned) = self.owned_window(window) {
+                    owned.left(index);
+                }
+            }
+            Message::Placed { window, answers } => {
+                for (stream, decision) in answers {
+                    self.answer(window, stream, decision);
+                }
+            }
+            Message::Continue => {}
+        }
+    }
+
+    /// An answer counts only for the window in which the request last took a seat.
+    fn answer(&mut self, window: u64, stream: StreamId, decision: Decision) {
+        if self
+            .held
+            .get(&stream)
+            .is_some_and(|held| held.seat.window == window)
+        {
+            self.release(stream, decision);
+        }
+    }
+
+    fn release(&mut self, stream: StreamId, decision: Decision) {
+        if let Some(held) = self.held.remove(&stream) {
+            self.ready.push_back(Release {
+                stream,
+                decision,
+                blocks: u32::try_from(held.blocks.len()).unwrap_or(u32::MAX),
+                arrived_at: held.arrived_at,
+            });
+        }
+    }
+
+    /// Closes the windows whose time is up.
+    fn close_due(&mut self, now: Moment, shared: &mut dyn Shared) {
+        let Some(me) = self.membership.id() else {
+            return;
+        };
+        self.owned.retain_mut(|window| {
+            if !window.due(now) {
+                return true;
+            }
+            let closed = update(
+                shared,
+                Cell::Window,
+                |record: Option<Record>| match record {
+                    Some(record) if record.open && record.id == window.id && record.owner == me => {
+                        let closed = Record {
+                            open: false,
+                            ..record
+                        };
+                        Change::Write(closed, Some(record.joined))
+                    }
+                    _ => Change::Keep(None),
+                },
+            );
+            match closed {
+                Ok(Some(joined)) => {
+                    window.close(joined, now);
+                    true
+                }
+                // Somebody held this worker for dead and took over: the members are theirs, and
+                // the guards bring this worker's own.
+                Ok(None) => false,
+                // Refused again and again: the next tick tries again.
+                Err(Refused) => true,
+            }
+        });
+    }
+
+    /// Places the closed windows that wait for nobody, and answers their members.
+    fn place_complete(&mut self, now: Moment, shared: &mut dyn Shared) {
+        let Some(me) = self.membership.id() else {
+            return;
+        };
+        while let Some(position) = self.owned.iter().position(|window| window.complete(now)) {
+            let window = self.owned.swap_remove(position);
+            let id = window.id;
+            let mut answers: BTreeMap<WorkerId, Vec<(StreamId, Decision)>> = BTreeMap::new();
+            let members = window.place_members(&self.settings);
+            self.placed
+                .push(u32::try_from(members.len()).unwrap_or(u32::MAX));
+            for (member, decision) in members {
+                let of_worker = answers.entry(member.from).or_default();
+                of_worker.push((member.stream, decision));
+            }
+            for (worker, answers) in answers {
+                if worker == me {
+                    for (stream, decision) in answers {
+                        self.answer(id, stream, decision);
+                    }
+                } else {
+                    let window = id;
+                    send(shared, worker, Message::Placed { window, answers });
+                }
+            }
+        }
+    }
+
+    /// Looks after the requests that should have had an answer.
+    fn guard(&mut self, now: Moment, shared: &mut dyn Shared) {
+        while let Some(Reverse((moment, stream))) = self.guards.peek().copied() {
+            if moment > now {
+                break;
+            }
+            self.guards.pop();
+            let Some(held) = self.held.get(&stream).filter(|held| held.guard == moment) else {
+                continue;
+            };
+            let give_up = held.arrived_at.plus(self.settings.window).plus(GIVE_UP);
+            if now >= give_up || !self.rescue(now, give_up, stream, shared) {
+                self.release(stream, Decision::TimedOut);
+            }
+        }
+    }
+
+    /// Offers a request again, in another window. False where there is none for it.
+    fn rescue(
+        &mut self,
+        now: Moment,
+        give_up: Moment,
+        stream: StreamId,
+        shared: &mut dyn Shared,
+    ) -> bool {
+        let Some(held) = self.held.remove(&stream) else {
+            return true;
+        };
+        self.withdraw(held.seat, shared);
+        let close_by = now.plus(RESCUE_WINDOW).min(give_up);
+        let seat = match self.join(now, close_by, shared) {
+            Ok(Joined::Seat(seat)) => Some(seat),
+            Ok(Joined::Full) | Err(Refused) => None,
+        };
+        if let Some(seat) = seat {
+            self.offer(seat, close_by, stream, &held.blocks, shared);
+        }
+        let held = Held {
+            seat: seat.unwrap_or(held.seat),
+            guard: seat
+                .map_or(now, |seat| seat.closes_at.plus(RESCUE_AFTER))
+                .min(give_up),
+            ..held
+        };
+        if seat.is_some() {
+            self.guards.push(Reverse((held.guard, stream)));
+        }
+        self.held.insert(stream, held);
+        seat.is_some()
+    }
+
+    fn owned_window(&mut self, id: u64) -> Option<&mut Owned> {
+        self.owned.iter_mut().find(|window| window.id == id)
+    }
+}
