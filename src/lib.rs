@@ -11,6 +11,24 @@
 //! Everything but the `filter` room is pure: it knows no proxy and no clock, and builds and
 //! tests natively.
 
+pub mod config;
+pub mod match_info;
+pub mod metrics;
 pub mod placement;
 pub mod prefix;
 pub mod request;
+pub mod window;
+
+#[cfg(target_arch = "wasm32")]
+mod filter;
+
+#[cfg(target_arch = "wasm32")]
+#[allow(
+    missing_docs,
+    reason = "the SDK's macro exports what Envoy calls first"
+)]
+mod start {
+    proxy_wasm::main! {{
+        crate::filter::start();
+    }}
+}

@@ -1,0 +1,226 @@
+//! One configuration in one VM: the worker's part of the window, and the release of what it
+//! decided.
+//!
+//! A resume enters the VM again, nested, in the callbacks of the streams it touches. So nothing
+//! is borrowed while a stream is resumed.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::board::Board;
+use super::headers::Outcome;
+use super::host;
+use super::knob::Knob;
+use super::stats::Stats;
+use super::stream::Request;
+use crate::config::Config;
+use crate::match_info::Status;
+use crate::metrics;
+use crate::window::{Arrival, Moment, Release, Settings, StreamId, Worker};
+
+/// The most streams that one callback resumes: each nests a call into the VM, and thousands in
+/// one callback have overflowed its stack.
+const MOST_RELEASES: usize = 64;
+
+/// The filter with one configuration in one VM.
+#[derive(Debug)]
+pub(super) struct Plugin {
+    root: u32,
+    pub(super) config: Config,
+    window: RefCell<(Worker, Board)>,
+    /// The requests in the window.
+    held: RefCell<HashMap<StreamId, Rc<Request>>>,
+    knob: RefCell<Knob>,
+    stats: RefCell<Stats>,
+    /// The moment for which the tick is set; none where it is off.
+    tick_at: Cell<Option<Moment>>,
+}
+
+impl Plugin {
+    pub(super) fn new(root: u32, config: Config) -> Self {
+        let settings = Settings {
+            window: config.window,
+            max_batch: config.max_batch,
+            rules: config.rules,
+            replicas: config.replicas.clone(),
+        };
+        let window = (Worker::new(settings), Board::new(config.fingerprint()));
+        Self {
+            root,
+            config,
+            window: RefCell::new(window),
+            held: RefCell::default(),
+            knob: RefCell::default(),
+            stats: RefCell::default(),
+            tick_at: Cell::new(None),
+        }
+    }
+
+    /// A request joins the window, or has an outcome at once.
+    pub(super) fn arrive(&self, request: &Rc<Request>, blocks: Vec<u64>) -> Result<(), Outcome> {
+        let now = host::now();
+        let count = u32::try_from(blocks.len()).unwrap_or(u32::MAX);
+        let arrival = self.in_window(|worker, board| worker.arrive(now, request.id, blocks, board));
+        match arrival {
+            Some(Arrival::Held) => {
+                if let Ok(mut held) = self.held.try_borrow_mut() {
+                    held.insert(request.id, Rc::clone(request));
+                }
+                self.set_tick(now);
+                Ok(())
+            }
+            Some(Arrival::BatchFull) => Err(Outcome::at_once(Status::BatchFull, count)),
+            Some(Arrival::Unavailable) | None => {
+                Err(Outcome::at_once(Status::Skipped("shared-state"), count))
+            }
+        }
+    }
+
+    /// A held request has ended before it was released.
+    pub(super) fn gone(&self, stream: StreamId) {
+        if let Ok(mut held) = self.held.try_borrow_mut() {
+            held.remove(&stream);
+        }
+        self.in_window(|worker, board| worker.gone(stream, board));
+        self.stat(|stats| stats.count(metrics::LEFT, 1));
+    }
+
+    /// The headers of a request were stopped, to wait for its body.
+    pub(super) fn watch(&self, request: &Rc<Request>) {
+        let now = host::now();
+        if let Ok(mut knob) = self.knob.try_borrow_mut() {
+            knob.watch(now, request);
+        }
+        self.set_tick(now);
+    }
+
+    /// A request's body reaches the filter.
+    pub(super) fn body_came(&self) {
+        if let Ok(mut knob) = self.knob.try_borrow_mut() {
+            knob.prove();
+        }
+    }
+
+    /// The tick.
+    pub(super) fn tick(&self) {
+        let now = host::now();
+        // The period runs again from here on, so that what was set before is no longer true.
+        self.tick_at.set(None);
+        self.in_window(|worker, board| worker.tick(now, board));
+        self.pass_stuck(now);
+        self.release_ready(now);
+    }
+
+    /// Messages have come.
+    pub(super) fn messages(&self) {
+        let now = host::now();
+        self.in_window(|worker, board| worker.receive(now, board));
+        self.release_ready(now);
+    }
+
+    /// Writes an outcome into the request of the current context, and counts it.
+    pub(super) fn decide(&self, request: &Request, outcome: Outcome) {
+        if let Err(failed) = outcome.write(&self.config) {
+            log::warn!("a header was refused: {failed:?}");
+        }
+        request.pass(outcome.status.header(outcome.wait_ms));
+        self.stat(|stats| stats.outcome(outcome.status));
+    }
+
+    /// Counts a body that could not be read.
+    pub(super) fn count_unreadable(&self, cause: &'static str) {
+        self.stat(|stats| stats.unreadable(cause));
+    }
+
+    fn release_ready(&self, now: Moment) {
+        let ready = self.in_window(|worker, board| worker.take_ready(MOST_RELEASES, board));
+        for release in ready.unwrap_or_default() {
+            self.release(now, release);
+        }
+        let placed = self.in_window(|worker, _| worker.take_placed());
+        for members in placed.unwrap_or_default() {
+            self.stat(|stats| {
+                stats.count(metrics::WINDOWS, 1);
+                stats.record(metrics::WINDOW_REQUESTS, u64::from(members));
+            });
+        }
+        // What follows acts on the plugin again; its root context is always there.
+        let _acts = host::act_on(self.root);
+        self.set_tick(now);
+    }
+
+    fn release(&self, now: Moment, release: Release) {
+        let request = self
+            .held
+            .try_borrow_mut()
+            .ok()
+            .and_then(|mut held| held.remove(&release.stream));
+        // A stream that has ended in the meantime needs nothing.
+        let (Some(request), Ok(())) = (request, host::act_on(release.stream)) else {
+            return;
+        };
+        let wait = now.since(release.arrived_at).as_millis();
+        let wait_ms = u64::try_from(wait).unwrap_or(u64::MAX);
+        let outcome = Outcome {
+            status: Status::Decided(release.decision),
+            wait_ms,
+            blocks: release.blocks,
+        };
+        self.decide(&request, outcome);
+        self.stat(|stats| stats.record(metrics::WAIT_MS, wait_ms));
+        if let Err(failed) = host::resume_request() {
+            log::warn!("a request could not be resumed: {failed:?}");
+        }
+    }
+
+    /// Passes on the requests whose bodies will never reach the filter.
+    fn pass_stuck(&self, now: Moment) {
+        let Some(stuck) = self.knob.try_borrow_mut().ok().map(|mut knob| {
+            let stuck = knob.stuck(now);
+            if !stuck.is_empty() {
+                knob.warn();
+            }
+            stuck
+        }) else {
+            return;
+        };
+        for request in stuck {
+            if host::act_on(request.id).is_ok() {
+                self.decide(
+                    &request,
+                    Outcome::at_once(Status::Skipped("header-stop"), 0),
+                );
+                self.stat(|stats| stats.count(metrics::KNOB_MISSING, 1));
+                let _resumed = host::resume_request();
+            }
+        }
+        let _acts = host::act_on(self.root);
+    }
+
+    /// Ticks when something waits, and only then.
+    fn set_tick(&self, now: Moment) {
+        let window = self.in_window(|worker, _| worker.wake_at(now)).flatten();
+        let knob = self.knob.try_borrow().ok().and_then(|knob| knob.wake_at());
+        let wake_at = [window, knob].into_iter().flatten().min();
+        if wake_at != self.tick_at.replace(wake_at) {
+            let period = wake_at.map_or(0, |moment| {
+                let millis = moment.since(now).as_nanos().div_ceil(1_000_000);
+                u32::try_from(millis).unwrap_or(u32::MAX).max(1)
+            });
+            host::set_tick(period);
+        }
+    }
+
+    fn in_window<T>(&self, act: impl FnOnce(&mut Worker, &mut Board) -> T) -> Option<T> {
+        let mut window = self.window.try_borrow_mut().ok()?;
+        let (worker, board) = &mut *window;
+        Some(act(worker, board))
+    }
+
+    fn stat(&self, act: impl FnOnce(&mut Stats)) {
+        if let Ok(mut stats) = self.stats.try_borrow_mut() {
+            act(&mut stats);
+        }
+    }
+}
