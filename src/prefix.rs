@@ -95,17 +95,24 @@ impl BlockIds {
     }
 
     /// Appends bytes of text. How a text is split over calls makes no difference.
-    pub fn push(&mut self, mut bytes: &[u8]) {
+    #[inline]
+    pub fn push(&mut self, bytes: &[u8]) {
         self.bytes = self.bytes.saturating_add(bytes.len() as u64);
         if self.is_full() {
             return;
         }
+        if bytes.len() < self.block_bytes.saturating_sub(self.partial.len()) {
+            self.partial.extend_from_slice(bytes);
+        } else {
+            self.push_blocks(bytes);
+        }
+    }
+
+    /// Appends bytes that make at least one block whole.
+    fn push_blocks(&mut self, mut bytes: &[u8]) {
         if !self.partial.is_empty() {
             let missing = self.block_bytes.saturating_sub(self.partial.len());
-            let Some((head, rest)) = bytes.split_at_checked(missing) else {
-                self.partial.extend_from_slice(bytes);
-                return;
-            };
+            let (head, rest) = bytes.split_at_checked(missing).unwrap_or((bytes, &[]));
             self.partial.extend_from_slice(head);
             self.ids.push(xxh64(&self.partial, 0));
             self.partial.clear();
@@ -121,6 +128,7 @@ impl BlockIds {
     }
 
     /// Appends one token id.
+    #[inline]
     pub fn push_token(&mut self, id: u32) {
         self.push(&id.to_le_bytes());
     }

@@ -93,8 +93,13 @@ fn token_id(literal: &[u8]) -> Option<u32> {
     if literal == b"-0" {
         return Some(0);
     }
-    literal.iter().try_fold(0u32, |id, byte| {
-        let digit = char::from(*byte).to_digit(10)?;
-        id.checked_mul(10)?.checked_add(digit)
-    })
+    // No u32 has more digits, and no number of JSON has zeros in front.
+    if literal.len() > 10 {
+        return None;
+    }
+    let id = literal.iter().try_fold(0u64, |id, byte| match byte {
+        b'0'..=b'9' => Some(id * 10 + u64::from(byte - b'0')),
+        _ => None,
+    });
+    u32::try_from(id?).ok()
 }
