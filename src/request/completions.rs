@@ -75,10 +75,7 @@ fn plain_text(text: Text<'_>, layout: Layout, seed: Seed) -> Prompt {
 
 fn token_ids(ids: Raw<'_>, layout: Layout, seed: Seed) -> Result<Prompt, Unreadable> {
     let mut blocks = BlockIds::new(layout);
-    for id in ids.items() {
-        let Value::Number(literal) = id? else {
-            return Err(Unreadable::Type);
-        };
+    for literal in ids.literals() {
         blocks.push_token(token_id(literal).ok_or(Unreadable::Type)?);
     }
     let length = Length::Tokens(blocks.bytes() / BYTES_PER_TOKEN as u64);
@@ -94,7 +91,7 @@ fn token_id(literal: &[u8]) -> Option<u32> {
         return Some(0);
     }
     // No u32 has more digits, and no number of JSON has zeros in front.
-    if literal.len() > 10 {
+    if literal.is_empty() || literal.len() > 10 {
         return None;
     }
     let id = literal.iter().try_fold(0u64, |id, byte| match byte {

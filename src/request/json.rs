@@ -73,6 +73,18 @@ impl<'a> Raw<'a> {
         Items(self.inside())
     }
 
+    /// The pieces between the commas of an array, which are its elements where all are scalars
+    /// and no string. A quick way through long lists of numbers.
+    pub(super) fn literals(self) -> impl Iterator<Item = &'a [u8]> {
+        let inside = self
+            .0
+            .get(1..self.0.len().saturating_sub(1))
+            .unwrap_or_default();
+        let empty = inside.trim_ascii().is_empty();
+        let pieces = inside.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        pieces.skip(usize::from(empty))
+    }
+
     /// All events of the container, its own brackets included.
     pub(super) fn walk(self) -> Walk<'a> {
         Walk::new(self.0)

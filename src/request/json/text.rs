@@ -37,12 +37,14 @@ impl<'a> Text<'a> {
             let Some((run, escape)) = rest.split_at_checked(at) else {
                 break;
             };
-            batch.append(run, sink);
+            if !run.is_empty() {
+                batch.append(run, sink);
+            }
             // The walk has checked every escape before.
             let Some((character, used)) = unescape(escape) else {
                 break;
             };
-            batch.append(character.bytes(), sink);
+            batch.append_character(character, sink);
             rest = escape.get(used..).unwrap_or_default();
         }
         batch.append(rest, sink);
@@ -60,18 +62,53 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Bytes searched one by one before a faster search is begun.
-const NEAR: usize = 8;
-
 /// Where the first quote or backslash stands.
 #[inline]
 pub(super) fn find_quote_or_escape(bytes: &[u8]) -> Option<usize> {
-    // Most strings and runs are short, and a call costs more than a few bytes do.
-    let (near, far) = bytes.split_at_checked(NEAR).unwrap_or((bytes, &[]));
-    match near.iter().position(|byte| matches!(byte, b'"' | b'\\')) {
-        Some(at) => Some(at),
-        None => memchr2(b'"', b'\\', far).map(|at| at + near.len()),
+    let found = |word| equal_bytes(word, b'"') | equal_bytes(word, b'\\');
+    find(bytes, found, |far| memchr2(b'"', b'\\', far))
+}
+
+/// Where the first backslash stands.
+#[inline]
+fn find_escape(bytes: &[u8]) -> Option<usize> {
+    find(
+        bytes,
+        |word| equal_bytes(word, b'\\'),
+        |far| memchr(b'\\', far),
+    )
+}
+
+/// Searches the first bytes by words, the rest by a call: most strings, and most runs between
+/// escapes, are over before a call would have paid.
+#[inline]
+fn find(
+    bytes: &[u8],
+    near: impl Fn(u64) -> u64,
+    far: impl Fn(&[u8]) -> Option<usize>,
+) -> Option<usize> {
+    const WORD: usize = 8;
+    let mut rest = bytes;
+    for at in [0, WORD, 2 * WORD, 3 * WORD] {
+        let Some((word, behind)) = rest.split_first_chunk::<WORD>() else {
+            break;
+        };
+        let found = near(u64::from_le_bytes(*word));
+        if found != 0 {
+            return Some(at + found.trailing_zeros() as usize / 8);
+        }
+        rest = behind;
     }
+    far(rest).map(|at| bytes.len() - rest.len() + at)
+}
+
+/// The high bit of each byte of `word` that is `byte`. Only the lowest bit set is to be trusted:
+/// the subtraction borrows from the bytes above.
+#[inline]
+fn equal_bytes(word: u64, byte: u8) -> u64 {
+    let low = u64::from_ne_bytes([1; 8]);
+    let zero_if_equal = word ^ (low * u64::from(byte));
+    zero_if_equal.wrapping_sub(low) & !zero_if_equal & (low << 7)
 }
 
 /// Decoded pieces on their way to a sink.
@@ -105,34 +142,40 @@ impl Batch {
         }
     }
 
+    #[inline]
+    fn append_character(&mut self, character: Encoded, sink: &mut impl Sink) {
+        if self.len + character.bytes.len() > self.bytes.len() {
+            self.flush(sink);
+        }
+        // All four bytes are written, as that is quick; what follows takes the place of those
+        // past the character's end.
+        if let Some(place) = self
+            .bytes
+            .get_mut(self.len..self.len + character.bytes.len())
+        {
+            place.copy_from_slice(&character.bytes);
+            self.len += character.len;
+        }
+    }
+
     fn flush(&mut self, sink: &mut impl Sink) {
         sink.push(self.bytes.get(..self.len).unwrap_or_default());
         self.len = 0;
     }
 }
 
-/// Where the first backslash stands.
-#[inline]
-fn find_escape(bytes: &[u8]) -> Option<usize> {
-    let (near, far) = bytes.split_at_checked(NEAR).unwrap_or((bytes, &[]));
-    match near.iter().position(|byte| *byte == b'\\') {
-        Some(at) => Some(at),
-        None => memchr(b'\\', far).map(|at| at + near.len()),
-    }
-}
-
 /// The length of the escape that `bytes` begin with, `None` if it is no escape of JSON.
 #[inline]
 pub(super) fn escape_length(bytes: &[u8]) -> Option<usize> {
-    match bytes.get(1)? {
-        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(2),
-        b'u' => bytes
-            .get(2..6)?
-            .iter()
-            .all(u8::is_ascii_hexdigit)
-            .then_some(6),
-        _ => None,
+    let kind = *bytes.get(1)?;
+    // Not one match: that is a jump through a table, and text mixes its escapes at random.
+    if kind == b'u' {
+        let digits = bytes.get(2..6)?.iter();
+        return digits
+            .fold(true, |all, digit| all & digit.is_ascii_hexdigit())
+            .then_some(6);
     }
+    matches!(kind, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't').then_some(2)
 }
 
 /// One code point, encoded.
@@ -143,10 +186,6 @@ struct Encoded {
 }
 
 impl Encoded {
-    fn bytes(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or_default()
-    }
-
     /// UTF-8; a surrogate in the same manner (WTF-8).
     fn new(code: u32) -> Self {
         let low = |shift: u32| (code >> shift & 0x3f) as u8 | 0x80;

@@ -250,7 +250,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Steps over the next byte if it is one of these.
-    #[inline]
+    #[inline(always)]
     fn eat(&mut self, these: impl Fn(u8) -> bool) -> bool {
         let found = self.body.get(self.at).is_some_and(|byte| these(*byte));
         self.at += usize::from(found);
@@ -282,15 +282,18 @@ impl<'a> Walk<'a> {
     }
 
     /// The next byte that is not white space.
-    #[inline]
+    #[inline(always)]
     fn byte(&mut self) -> Result<u8, Unreadable> {
         self.space();
         self.body.get(self.at).copied().ok_or(Unreadable::Json)
     }
 
-    #[inline]
+    #[inline(always)]
     fn space(&mut self) {
-        while self.eat(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t')) {}
+        // Most often there is none: one comparison for all four kinds.
+        if self.body.get(self.at).is_some_and(|byte| *byte <= b' ') {
+            while self.eat(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t')) {}
+        }
     }
 
     #[inline]
