@@ -167,15 +167,50 @@ impl Batch {
 /// The length of the escape that `bytes` begin with, `None` if it is no escape of JSON.
 #[inline]
 pub(super) fn escape_length(bytes: &[u8]) -> Option<usize> {
-    let kind = *bytes.get(1)?;
-    // Not one match: that is a jump through a table, and text mixes its escapes at random.
-    if kind == b'u' {
-        let digits = bytes.get(2..6)?.iter();
-        return digits
-            .fold(true, |all, digit| all & digit.is_ascii_hexdigit())
-            .then_some(6);
+    match byte_of(&ESCAPES, *bytes.get(1)?) {
+        0 => None,
+        b'u' => hex(bytes.get(2..)?).map(|_| 6),
+        _ => Some(2),
     }
-    matches!(kind, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't').then_some(2)
+}
+
+/// What the byte behind a backslash stands for: `u` for itself, as digits follow it, and 0 where it
+/// makes no escape. Tables, as text mixes its escapes at random, and a jump is mispredicted often.
+#[expect(clippy::indexing_slicing, reason = "checked when it is compiled")]
+static ESCAPES: [u8; 256] = {
+    let mut table = [0; 256];
+    table[b'"' as usize] = b'"';
+    table[b'\\' as usize] = b'\\';
+    table[b'/' as usize] = b'/';
+    table[b'b' as usize] = 0x08;
+    table[b'f' as usize] = 0x0c;
+    table[b'n' as usize] = b'\n';
+    table[b'r' as usize] = b'\r';
+    table[b't' as usize] = b'\t';
+    table[b'u' as usize] = b'u';
+    table
+};
+
+/// The value of each hexadecimal digit, [`NO_DIGIT`] for any other byte.
+#[expect(clippy::indexing_slicing, reason = "checked when it is compiled")]
+static DIGITS: [u8; 256] = {
+    let mut table = [NO_DIGIT; 256];
+    let mut byte = 0u8;
+    while byte < u8::MAX {
+        if let Some(value) = (byte as char).to_digit(16) {
+            table[byte as usize] = value as u8;
+        }
+        byte += 1;
+    }
+    table
+};
+
+const NO_DIGIT: u8 = 0x80;
+
+#[inline]
+fn byte_of(table: &[u8; 256], index: u8) -> u8 {
+    // A byte is always inside, and the compiler knows.
+    table.get(usize::from(index)).copied().unwrap_or_default()
 }
 
 /// One code point, encoded.
@@ -214,17 +249,10 @@ impl Encoded {
 /// The code point of the escape that `bytes` begin with, and the number of bytes it takes: a pair
 /// of surrogates is one. `None` if it is no escape of JSON.
 fn unescape(bytes: &[u8]) -> Option<(Encoded, usize)> {
-    let code = match bytes.get(1)? {
-        b'"' => b'"',
-        b'\\' => b'\\',
-        b'/' => b'/',
-        b'b' => 0x08,
-        b'f' => 0x0c,
-        b'n' => b'\n',
-        b'r' => b'\r',
-        b't' => b'\t',
+    match byte_of(&ESCAPES, *bytes.get(1)?) {
+        0 => None,
         b'u' => {
-            let first = hex(bytes.get(2..6)?)?;
+            let first = hex(bytes.get(2..)?)?;
             let second = match bytes.get(6..) {
                 Some([b'\\', b'u', digits @ ..]) if (0xd800..0xdc00).contains(&first) => digits
                     .get(..4)
@@ -232,27 +260,22 @@ fn unescape(bytes: &[u8]) -> Option<(Encoded, usize)> {
                     .filter(|code| (0xdc00..0xe000).contains(code)),
                 _ => None,
             };
-            return Some(match second {
+            Some(match second {
                 Some(second) => (
                     Encoded::new(0x1_0000 + ((first & 0x3ff) << 10 | second & 0x3ff)),
                     12,
                 ),
                 None => (Encoded::new(first), 6),
-            });
+            })
         }
-        _ => return None,
-    };
-    Some((Encoded::new(u32::from(code)), 2))
+        simple => Some((Encoded::new(simple.into()), 2)),
+    }
 }
 
-fn hex(digits: &[u8]) -> Option<u32> {
-    digits.iter().try_fold(0, |code, digit| {
-        let value = match digit {
-            b'0'..=b'9' => digit - b'0',
-            b'a'..=b'f' => digit - b'a' + 10,
-            b'A'..=b'F' => digit - b'A' + 10,
-            _ => return None,
-        };
-        Some(code << 4 | u32::from(value))
-    })
+/// The value of the four hexadecimal digits that `bytes` begin with.
+#[inline]
+fn hex(bytes: &[u8]) -> Option<u32> {
+    let [a, b, c, d] = bytes.first_chunk()?.map(|digit| byte_of(&DIGITS, digit));
+    let value = u32::from(a) << 12 | u32::from(b) << 8 | u32::from(c) << 4 | u32::from(d);
+    ((a | b | c | d) & NO_DIGIT == 0).then_some(value)
 }
