@@ -269,3 +269,52 @@ fn deep_and_long_bodies_have_their_verdict() {
         );
     }
 }
+
+/// Documents of JSONTestSuite that are no JSON, and are read all the same, as Python does, or
+/// because nothing in them can be mistaken.
+const LENIENT: &[&str] = &[
+    "n_number_NaN",
+    "n_number_infinity",
+    "n_number_minus_infinity",
+    "n_string_unescaped_ctrl_char",
+    "n_string_unescaped_newline",
+    "n_string_unescaped_tab",
+];
+
+/// Documents of JSONTestSuite that a reader may refuse, and that are refused: none is UTF-8.
+const REFUSED: &[&str] = &[
+    "i_string_UTF-16LE_with_BOM",
+    "i_string_UTF-8_invalid_sequence",
+    "i_string_UTF8_surrogate_U+D800",
+    "i_string_invalid_utf-8",
+    "i_string_iso_latin_1",
+    "i_string_lone_utf8_continuation_byte",
+    "i_string_not_in_unicode_range",
+    "i_string_overlong_sequence_2_bytes",
+    "i_string_overlong_sequence_6_bytes",
+    "i_string_overlong_sequence_6_bytes_null",
+    "i_string_truncated-utf-8",
+    "i_string_utf16BE_no_BOM",
+    "i_string_utf16LE_no_BOM",
+];
+
+#[test]
+fn json_is_told_from_what_is_not() {
+    for line in include_str!("prompts/json_test_suite.jsonl").lines() {
+        let row: Value = serde_json::from_str(line).unwrap();
+        let name = row["name"].as_str().unwrap();
+        let body = base64(row["body_b64"].as_str().unwrap());
+        // No document is a request: what is JSON has the wrong type, or no prompt.
+        let is_json = match verdict("/v1/completions", &body) {
+            "json" | "encoding" => false,
+            "type" | "missing" => true,
+            other => panic!("{name}: {other}"),
+        };
+        let expected = match name.as_bytes()[0] {
+            b'y' => true,
+            b'n' => LENIENT.contains(&name),
+            _ => !REFUSED.contains(&name),
+        };
+        assert_eq!(is_json, expected, "{name}");
+    }
+}
