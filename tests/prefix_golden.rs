@@ -3,7 +3,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    reason = "a test fails by panicking, its helpers too"
+    reason = "a test fails by panicking"
 )]
 
 use std::num::NonZeroU32;

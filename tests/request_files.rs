@@ -4,7 +4,7 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "a test fails by panicking, its helpers too"
+    reason = "a test fails by panicking"
 )]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

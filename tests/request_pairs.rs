@@ -5,7 +5,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a test fails by panicking, its helpers too"
+    reason = "a test fails by panicking"
 )]
 
 use std::num::NonZeroU32;

@@ -2,7 +2,7 @@
 //!
 //! It builds no tree, does not recurse, and never copies a text without escapes. It takes what
 //! Python's `json` takes, because that is what stands in most engines: a byte order mark, `NaN`,
-//! `Infinity`, lone surrogates, any depth. It also takes raw control characters in strings. It
+//! `Infinity`, lone surrogates. It also takes any depth, and raw control characters in strings. It
 //! refuses what cannot be read one way only: anything but UTF-8, trailing commas, comments,
 //! single quotes, text after the end.
 //!
@@ -63,12 +63,12 @@ impl<'a> Value<'a> {
 pub(super) struct Raw<'a>(&'a [u8]);
 
 impl<'a> Raw<'a> {
-    /// The members of an object, in order. Of an array: no fields.
+    /// The members, in order, of a container that is an object.
     pub(super) fn fields(self) -> Fields<'a> {
         Fields(self.inside())
     }
 
-    /// The elements of an array, in order.
+    /// The elements, in order, of a container that is an array.
     pub(super) fn items(self) -> Items<'a> {
         Items(self.inside())
     }
