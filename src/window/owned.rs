@@ -56,11 +56,15 @@ impl Owned {
         }
     }
 
-    /// A request that joined is here. One that has left already stays away.
-    pub(super) fn arrived(&mut self, index: u32, close_by: Moment, member: Member) {
+    /// It must close by then, if not earlier.
+    pub(super) fn close_by(&mut self, close_by: Moment) {
         if let Phase::Open { closes_at } = &mut self.phase {
             *closes_at = close_by.min(*closes_at);
         }
+    }
+
+    /// A request that joined is here. One that has left already stays away.
+    pub(super) fn arrived(&mut self, index: u32, member: Member) {
         if let Some(place @ Place::Expected) = self.place(index) {
             *place = Place::Here(member);
             self.known += 1;

@@ -49,6 +49,8 @@ pub struct Release {
     pub blocks: u32,
     /// When it arrived.
     pub arrived_at: Moment,
+    /// The window in which it was decided; windows of a configuration count up.
+    pub window: u64,
 }
 
 /// The current window, as it stands in its cell.
@@ -78,6 +80,13 @@ struct Seat {
     index: u32,
     owner: WorkerId,
     closes_at: Moment,
+}
+
+impl Seat {
+    /// When to look after a request that took this seat now.
+    fn guard(self, now: Moment) -> Moment {
+        self.closes_at.max(now).plus(RESCUE_AFTER)
+    }
 }
 
 /// A request that waits.
@@ -153,7 +162,7 @@ impl Worker {
                     arrived_at: now,
                     blocks,
                     seat,
-                    guard: seat.closes_at.plus(RESCUE_AFTER).min(give_up),
+                    guard: seat.guard(now).min(give_up),
                 };
                 self.guards.push(Reverse((held.guard, stream)));
                 self.held.insert(stream, held);
@@ -277,9 +286,12 @@ impl Worker {
         })?;
         if let Joined::Seat(seat) = &joined
             && seat.owner == me
-            && seat.index == 0
         {
-            self.owned.push(Owned::new(seat.window, seat.closes_at));
+            match self.owned_window(seat.window) {
+                // The record may know of a member in a hurry whose message has not come.
+                Some(window) => window.close_by(seat.closes_at),
+                None => self.owned.push(Owned::new(seat.window, seat.closes_at)),
+            }
         }
         Ok(joined)
     }
@@ -303,7 +315,7 @@ impl Worker {
                     stream,
                     blocks: blocks.to_vec(),
                 };
-                window.arrived(seat.index, close_by, member);
+                window.arrived(seat.index, member);
             }
         } else {
             let message = Message::Arrived {
@@ -359,7 +371,8 @@ impl Worker {
                         stream,
                         blocks,
                     };
-                    owned.arrived(index, close_by, member);
+                    owned.close_by(close_by);
+                    owned.arrived(index, member);
                 }
                 // Placed without it, or superseded: it shall not wait for its guard.
                 None => {
@@ -399,6 +412,7 @@ impl Worker {
                 decision,
                 blocks: u32::try_from(held.blocks.len()).unwrap_or(u32::MAX),
                 arrived_at: held.arrived_at,
+                window: held.seat.window,
             });
         }
     }
@@ -471,11 +485,16 @@ impl Worker {
 
     /// Looks after the requests that should have had an answer.
     fn guard(&mut self, now: Moment, shared: &mut dyn Shared) {
+        // All that are due first: what is offered again is looked after another time.
+        let mut due = Vec::new();
         while let Some(Reverse((moment, stream))) = self.guards.peek().copied() {
             if moment > now {
                 break;
             }
             self.guards.pop();
+            due.push((moment, stream));
+        }
+        for (moment, stream) in due {
             let Some(held) = self.held.get(&stream).filter(|held| held.guard == moment) else {
                 continue;
             };
@@ -508,9 +527,7 @@ impl Worker {
         }
         let held = Held {
             seat: seat.unwrap_or(held.seat),
-            guard: seat
-                .map_or(now, |seat| seat.closes_at.plus(RESCUE_AFTER))
-                .min(give_up),
+            guard: seat.map_or(now, |seat| seat.guard(now)).min(give_up),
             ..held
         };
         if seat.is_some() {

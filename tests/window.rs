@@ -1,0 +1,356 @@
+//! The window protocol over several workers, in seeded schedules.
+//!
+//! `WINDOW_SEED=n cargo test --test window` replays the schedule that a failure names;
+//! `WINDOW_SCHEDULES=n` sets how many new ones each test runs.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+#[path = "window/sim.rs"]
+mod sim;
+
+use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroU32;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Duration;
+
+use burst_prefix_cache::placement::{self, BalanceBy, Candidates, Replica, Rules};
+use burst_prefix_cache::window::{Arrival, Decision, Moment, Settings};
+use fastrand::Rng;
+use sim::{Fate, Faults, Request, Sim};
+
+const START: Moment = Moment(1_000_000_000);
+/// What the project promises beyond the window's length.
+const PROMISE: Duration = Duration::from_millis(300);
+
+fn settings(window_ms: u64, max_batch: Option<u32>) -> Settings {
+    Settings {
+        window: Duration::from_millis(window_ms),
+        max_batch: max_batch.and_then(NonZeroU32::new),
+        rules: Rules {
+            max_per_replica: None,
+            min_colocate_blocks: 0,
+            balance_by: BalanceBy::Requests,
+        },
+        replicas: (1..=4).map(|i| format!("10.0.0.{i}:8000")).collect(),
+    }
+}
+
+/// `count` requests with up to `prompts` different prompts, over `workers`, within `spread`.
+fn burst(
+    rng: &mut Rng,
+    count: usize,
+    prompts: u64,
+    workers: usize,
+    spread: Duration,
+) -> Vec<Request> {
+    let spread = u64::try_from(spread.as_nanos()).unwrap();
+    (0..count)
+        .map(|_| {
+            let prompt = rng.u64(..prompts);
+            Request {
+                worker: rng.usize(..workers),
+                at: START.plus(Duration::from_nanos(rng.u64(..=spread))),
+                leaves: None,
+                blocks: vec![prompt, prompt + 1_000],
+            }
+        })
+        .collect()
+}
+
+/// Runs a schedule for each of many new seeds, or for the one that is to be replayed. A failure
+/// names its seed.
+fn schedules(test: impl Fn(&mut Rng)) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse::<u64>().ok());
+    let seeds: Vec<u64> = match number("WINDOW_SEED") {
+        Some(seed) => vec![seed],
+        None => (0..number("WINDOW_SCHEDULES").unwrap_or(400))
+            .map(|_| fastrand::u64(..))
+            .collect(),
+    };
+    for seed in seeds {
+        let run = AssertUnwindSafe(|| test(&mut Rng::with_seed(seed)));
+        if let Err(failure) = catch_unwind(run) {
+            eprintln!("replay with WINDOW_SEED={seed}");
+            resume_unwind(failure);
+        }
+    }
+}
+
+/// Each request has one fate, and none waited longer than was promised.
+fn check_each_once_and_in_time(sim: &Sim, requests: &[Request], settings: &Settings) {
+    let tell = || {
+        let trace = sim.trace.borrow();
+        trace[trace.len().saturating_sub(60)..].join("\n")
+    };
+    assert_eq!(sim.waiting(), 0, "somebody waits for ever\n{}", tell());
+    for (number, request) in requests.iter().enumerate() {
+        let fates = &sim.fates.borrow()[number];
+        assert_eq!(fates.len(), 1, "request {number}: {fates:?}\n{}", tell());
+        if let Fate::Released { at, .. } = fates[0] {
+            let waited = at.since(request.at);
+            assert!(
+                waited <= settings.window + PROMISE,
+                "request {number} waited {waited:?}\n{}",
+                tell()
+            );
+        }
+    }
+}
+
+/// The requests of each window that was placed, in the order in which they joined.
+fn windows(sim: &Sim) -> Vec<Vec<usize>> {
+    let fates = sim.fates.borrow();
+    let mut windows: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    for number in sim.joined.borrow().iter() {
+        for fate in &fates[*number] {
+            if let Fate::Released { window, .. } = fate {
+                windows.entry(*window).or_default().push(*number);
+            }
+        }
+    }
+    windows.into_values().collect()
+}
+
+fn decisions(sim: &Sim) -> HashMap<usize, Decision> {
+    let fates = sim.fates.borrow();
+    let released = fates.iter().enumerate().filter_map(|(number, fate)| {
+        fate.iter().find_map(|fate| match fate {
+            Fate::Released { decision, .. } => Some((number, *decision)),
+            _ => None,
+        })
+    });
+    released.collect()
+}
+
+/// What placement alone says of these requests, in this order.
+fn placed(settings: &Settings, requests: &[Request], order: &[usize]) -> HashMap<usize, Decision> {
+    let replicas: Vec<Replica<'_>> = settings
+        .replicas
+        .iter()
+        .map(|name| Replica { name, running: 0 })
+        .collect();
+    let batch: Vec<placement::Request<'_>> = order
+        .iter()
+        .map(|number| placement::Request {
+            blocks: &requests[*number].blocks,
+            candidates: Candidates::All,
+        })
+        .collect();
+    let placement = placement::place(&settings.rules, &replicas, &batch);
+    let decision = |index| match placement.assigned(index) {
+        Some(replica) => Decision::Assigned {
+            replica: u32::try_from(replica).unwrap(),
+            group: placement.group(index),
+        },
+        None => Decision::Alone,
+    };
+    let numbers = order.iter().copied().enumerate();
+    numbers
+        .map(|(index, number)| (number, decision(index)))
+        .collect()
+}
+
+#[test]
+fn each_window_is_one_joint_assignment_over_all_workers() {
+    schedules(|rng| {
+        let settings = settings(rng.u64(5..200), None);
+        let (workers, count) = (rng.usize(1..=8), rng.usize(1..200));
+        let spread = settings.window * rng.u32(0..4) / 2;
+        let requests = burst(rng, count, 12, workers, spread);
+        let faults = Faults {
+            late_messages: Duration::from_millis(rng.u64(0..8)),
+            late_ticks: Duration::from_millis(4),
+            ..Faults::default()
+        };
+        let sim = Sim::new(
+            &settings,
+            workers,
+            requests.clone(),
+            &[],
+            faults,
+            rng.u64(..),
+        );
+        sim.run();
+        check_each_once_and_in_time(&sim, &requests, &settings);
+        let windows = windows(&sim);
+        let most = spread.as_nanos() / settings.window.as_nanos() + 1;
+        assert!(windows.len() as u128 <= most, "{windows:?}");
+        let mut expected = HashMap::new();
+        for window in &windows {
+            expected.extend(placed(&settings, &requests, window));
+        }
+        assert_eq!(expected.len(), count);
+        assert_eq!(decisions(&sim), expected);
+    });
+}
+
+#[test]
+fn the_batch_size_counts_over_all_workers() {
+    schedules(|rng| {
+        let most = rng.u32(1..40);
+        let settings = settings(100, Some(most));
+        let (workers, count) = (rng.usize(1..=8), rng.usize(1..120));
+        let mut requests = burst(rng, count, 5, workers, settings.window / 2);
+        // Some leave, and make room for others.
+        let leavers = rng.usize(..=count / 2);
+        for request in requests.iter_mut().take(leavers) {
+            request.leaves = Some(START.plus(settings.window / 2 + Duration::from_millis(5)));
+        }
+        let late = burst(rng, 60, 5, workers, settings.window / 4);
+        requests.extend(late.into_iter().map(|request| Request {
+            at: request.at.plus(settings.window * 2 / 3),
+            ..request
+        }));
+        let sim = Sim::new(
+            &settings,
+            workers,
+            requests.clone(),
+            &[],
+            Faults::default(),
+            rng.u64(..),
+        );
+        sim.run();
+        check_each_once_and_in_time(&sim, &requests, &settings);
+        let fates = sim.fates.borrow();
+        let full = Fate::Passed(Arrival::BatchFull);
+        let early = fates[..count].iter().filter(|f| f[0] != full).count();
+        let left = fates.iter().filter(|f| f[0] == Fate::Left).count();
+        assert_eq!(early, count.min(most as usize));
+        let held = decisions(&sim).len();
+        assert_eq!(held, (early - left + 60).min(most as usize));
+    });
+}
+
+#[test]
+fn who_has_left_is_neither_counted_nor_placed() {
+    schedules(|rng| {
+        let settings = settings(100, None);
+        let (workers, count) = (rng.usize(1..=6), rng.usize(1..100));
+        let mut requests = burst(rng, count, 4, workers, Duration::from_millis(30));
+        for request in &mut requests {
+            // Before the window ends, and not so late that the message may come behind it.
+            let stays = Duration::from_nanos(rng.u64(..50_000_000));
+            request.leaves = rng.bool().then(|| request.at.plus(stays));
+        }
+        let faults = Faults {
+            late_messages: Duration::from_micros(200),
+            ..Faults::default()
+        };
+        let sim = Sim::new(
+            &settings,
+            workers,
+            requests.clone(),
+            &[],
+            faults,
+            rng.u64(..),
+        );
+        sim.run();
+        check_each_once_and_in_time(&sim, &requests, &settings);
+        let joined = sim.joined.borrow();
+        let stayed: Vec<usize> = joined
+            .iter()
+            .copied()
+            .filter(|number| requests[*number].leaves.is_none())
+            .collect();
+        assert_eq!(decisions(&sim), placed(&settings, &requests, &stayed));
+    });
+}
+
+#[test]
+fn survivors_of_dead_workers_are_released_in_time() {
+    schedules(|rng| {
+        let settings = settings(rng.u64(5..300), None);
+        let (workers, count) = (rng.usize(2..=8), rng.usize(1..200));
+        let spread = settings.window * rng.u32(1..4);
+        let requests = burst(rng, count, 8, workers, spread);
+        let deaths: Vec<(Moment, usize)> = (0..rng.usize(1..workers))
+            .map(|worker| {
+                let at = u64::try_from((spread + settings.window).as_nanos()).unwrap();
+                (START.plus(Duration::from_nanos(rng.u64(..at))), worker)
+            })
+            .collect();
+        let faults = Faults {
+            late_messages: Duration::from_millis(1),
+            late_ticks: Duration::from_millis(8),
+            ..Faults::default()
+        };
+        let sim = Sim::new(
+            &settings,
+            workers,
+            requests.clone(),
+            &deaths,
+            faults,
+            rng.u64(..),
+        );
+        sim.run();
+        check_each_once_and_in_time(&sim, &requests, &settings);
+    });
+}
+
+#[test]
+fn siblings_whose_owner_died_still_meet() {
+    schedules(|rng| {
+        let settings = settings(100, None);
+        // The first request, alone on worker 0, makes it the owner, and it dies.
+        let mut requests = burst(rng, 1, 1, 1, Duration::ZERO);
+        let mut others = burst(rng, 24, 1, 3, Duration::from_millis(40));
+        for request in &mut others {
+            request.worker += 1;
+            request.at = request.at.plus(Duration::from_millis(1));
+        }
+        requests.extend(others);
+        let died = START.plus(Duration::from_nanos(rng.u64(60_000_000..110_000_000)));
+        let faults = Faults {
+            late_messages: Duration::from_micros(200),
+            late_ticks: Duration::from_millis(4),
+            ..Faults::default()
+        };
+        let sim = Sim::new(
+            &settings,
+            4,
+            requests.clone(),
+            &[(died, 0)],
+            faults,
+            rng.u64(..),
+        );
+        sim.run();
+        check_each_once_and_in_time(&sim, &requests, &settings);
+        let decisions = decisions(&sim);
+        let replicas: Vec<Decision> = (1..25).map(|number| decisions[&number]).collect();
+        assert!(
+            replicas.iter().all(|decision| *decision == replicas[0]
+                && matches!(decision, Decision::Assigned { .. })),
+            "{replicas:?}"
+        );
+    });
+}
+
+#[test]
+fn refused_writes_lost_messages_and_late_ticks_hang_nobody() {
+    schedules(|rng| {
+        let settings = settings(rng.u64(5..200), [None, Some(20)][rng.usize(..2)]);
+        let (workers, count) = (rng.usize(1..=8), rng.usize(1..150));
+        let requests = burst(rng, count, 6, workers, settings.window * 3);
+        let faults = Faults {
+            refuse_one_in: rng.u32(1..10),
+            late_messages: Duration::from_millis(rng.u64(..150)),
+            late_ticks: Duration::from_millis(rng.u64(..40)),
+            lose_one_in: rng.u32(..6),
+        };
+        let sim = Sim::new(
+            &settings,
+            workers,
+            requests.clone(),
+            &[],
+            faults,
+            rng.u64(..),
+        );
+        sim.run();
+        check_each_once_and_in_time(&sim, &requests, &settings);
+    });
+}
