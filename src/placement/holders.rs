@@ -122,42 +122,46 @@ impl Holders {
     }
 }
 
-/// Which blocks may occur more than once among the units: certain when it says no.
+/// Which blocks may occur more than once among the units: certain when it says no, and seldom
+/// wrong when it says yes.
 ///
-/// Each block has a slot of two bits, "seen" and "seen again", shared with the few blocks that
-/// fall on the same slot.
+/// Two Bloom filters side by side, "seen" and "seen again", in which a block is two bits of one
+/// word.
 struct Repeats {
     seed: Seed,
     mask: u64,
-    words: Vec<u64>,
-    /// How many slots were seen again.
+    words: Vec<[u64; 2]>,
+    /// About how many blocks were seen again.
     found: usize,
 }
 
 impl Repeats {
-    /// Slots per block: the more, the fewer blocks are kept in vain.
-    const SLOTS_PER_BLOCK: u64 = 4;
-    /// 2 bits each, so 16 MiB.
-    const MOST_SLOTS: u64 = 1 << 26;
+    /// The more, the fewer blocks are kept in vain.
+    const BITS_PER_BLOCK: u64 = 4;
+    /// 16 MiB.
+    const MOST_WORDS: u64 = 1 << 20;
 
     fn among<'a>(seed: Seed, units: impl Iterator<Item = &'a [u64]> + Clone) -> Self {
         let blocks: u64 = units.clone().map(|unit| unit.len() as u64).sum();
-        let slots = (blocks * Self::SLOTS_PER_BLOCK)
-            .clamp(32, Self::MOST_SLOTS)
+        let words = (blocks.saturating_mul(Self::BITS_PER_BLOCK) / 64)
+            .clamp(1, Self::MOST_WORDS)
             .next_power_of_two();
         let mut this = Self {
             seed,
-            mask: slots - 1,
-            words: vec![0; (slots / 32) as usize],
+            mask: words - 1,
+            words: vec![[0; 2]; words as usize],
             found: 0,
         };
         for unit in units {
             for &block in unit {
-                let (word, shift) = this.slot(block);
-                if let Some(word) = this.words.get_mut(word) {
-                    let slot = *word >> shift & 0b11;
-                    this.found += usize::from(slot == 0b01);
-                    *word |= (0b01 | (slot & 0b01) << 1) << shift;
+                let (place, bits) = this.place(block);
+                if let Some([seen, again]) = this.words.get_mut(place) {
+                    let repeated = *seen & bits == bits;
+                    *seen |= bits;
+                    if repeated {
+                        this.found += usize::from(*again & bits != bits);
+                        *again |= bits;
+                    }
                 }
             }
         }
@@ -166,16 +170,17 @@ impl Repeats {
 
     #[inline]
     fn maybe(&self, block: u64) -> bool {
-        let (word, shift) = self.slot(block);
+        let (place, bits) = self.place(block);
         self.words
-            .get(word)
-            .is_some_and(|word| word >> shift & 0b10 != 0)
+            .get(place)
+            .is_some_and(|[_, again]| again & bits == bits)
     }
 
     #[inline]
-    fn slot(&self, block: u64) -> (usize, u32) {
-        let slot = self.seed.word(block) & self.mask;
-        ((slot / 32) as usize, (slot % 32 * 2) as u32)
+    fn place(&self, block: u64) -> (usize, u64) {
+        let hash = self.seed.word(block);
+        let bits = 1 << (hash >> 58) | 1 << (hash >> 52 & 63);
+        ((hash & self.mask) as usize, bits)
     }
 }
 
