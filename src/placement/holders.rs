@@ -10,9 +10,10 @@ use super::intern::{NONE, Seed};
 /// The blocks placed so far and their holders.
 ///
 /// Blocks in a row mostly have the same holders, so a block names a set of holders and sets are
-/// shared. A block that only one unit has is never looked up by another, so it isn't kept.
+/// shared. A block that no later unit has is never looked up again, so it isn't kept.
 pub(super) struct Holders {
-    repeats: Repeats,
+    /// See [`needed_later`].
+    needed: Vec<u64>,
     holders_of: HashMap<u64, u32, Seed>,
     sets: SharedSets,
     /// What the last walk found.
@@ -29,16 +30,16 @@ struct Stretch {
 }
 
 impl Holders {
-    /// Nobody holds anything; the units with these blocks will be placed.
+    /// Nobody holds anything yet. The units with these blocks will be placed, in this order:
+    /// for each, first [`walk`](Self::walk), then [`hold`](Self::hold).
     pub(super) fn new<'a>(
         seed: Seed,
         replicas: usize,
-        units: impl Iterator<Item = &'a [u64]> + Clone,
+        units: impl DoubleEndedIterator<Item = &'a [u64]> + Clone,
     ) -> Self {
-        let repeats = Repeats::among(seed, units);
         Self {
-            holders_of: HashMap::with_capacity_and_hasher(repeats.found, seed),
-            repeats,
+            needed: needed_later(seed, units),
+            holders_of: HashMap::with_hasher(seed),
             sets: SharedSets::new(replicas),
             walked: Vec::new(),
             touched: vec![0; bits::words_for(replicas)],
@@ -49,9 +50,6 @@ impl Holders {
     pub(super) fn walk(&mut self, blocks: &[u64]) {
         self.walked.clear();
         for &block in blocks {
-            if !self.repeats.maybe(block) {
-                break;
-            }
             let Some(&holders) = self.holders_of.get(&block) else {
                 break;
             };
@@ -86,102 +84,93 @@ impl Holders {
             .all(|((inner, _), (outer, _))| bits::is_subset(inner, outer))
     }
 
-    /// **Rule 8.** From now on all these blocks are held by each of these replicas.
+    /// **Rule 8.** From now on the blocks of the unit that was walked last are held by each of
+    /// these replicas.
     pub(super) fn hold(&mut self, blocks: &[u64], ranks: impl Iterator<Item = u32>) {
         self.touched.fill(0);
         for rank in ranks {
             bits::insert(&mut self.touched, rank);
         }
+        // What the walk found to be held by all of them needs no change.
+        let mut held: usize = self
+            .stretches()
+            .take_while(|(holders, _)| bits::is_subset(&self.touched, holders))
+            .map(|(_, blocks)| blocks as usize)
+            .sum();
         let touched = self.sets.add(&self.touched);
         // The last union: neighbours mostly need the same.
-        let (mut before, mut after) = (NONE, NONE);
-        for &block in blocks {
-            if !self.repeats.maybe(block) {
+        let mut union = (NONE, NONE);
+        for blocks in blocks.chunks(64) {
+            let mut needed = self.needed.pop().unwrap_or(u64::MAX);
+            if held >= blocks.len() {
+                held -= blocks.len();
                 continue;
             }
-            match self.holders_of.entry(block) {
-                Entry::Vacant(entry) => {
-                    entry.insert(touched);
-                    self.sets.retain(touched);
-                }
-                Entry::Occupied(mut entry) => {
-                    let holders = *entry.get();
-                    if holders != before {
-                        before = holders;
-                        after = self.sets.union(holders, touched);
-                    }
-                    if after != holders {
-                        entry.insert(after);
-                        self.sets.retain(after);
-                        self.sets.release(holders);
-                    }
+            needed &= u64::MAX << held;
+            held = 0;
+            for i in bits::ranks(std::iter::once(needed)) {
+                if let Some(&block) = blocks.get(i as usize) {
+                    self.hold_block(block, touched, &mut union);
                 }
             }
         }
         self.sets.release(touched);
     }
-}
 
-/// Which blocks may occur more than once among the units: certain when it says no, and seldom
-/// wrong when it says yes.
-///
-/// Two Bloom filters side by side, "seen" and "seen again", in which a block is two bits of one
-/// word.
-struct Repeats {
-    seed: Seed,
-    mask: u64,
-    words: Vec<[u64; 2]>,
-    /// About how many blocks were seen again.
-    found: usize,
-}
-
-impl Repeats {
-    /// The more, the fewer blocks are kept in vain.
-    const BITS_PER_BLOCK: u64 = 4;
-    /// 16 MiB.
-    const MOST_WORDS: u64 = 1 << 20;
-
-    fn among<'a>(seed: Seed, units: impl Iterator<Item = &'a [u64]> + Clone) -> Self {
-        let blocks: u64 = units.clone().map(|unit| unit.len() as u64).sum();
-        let words = (blocks.saturating_mul(Self::BITS_PER_BLOCK) / 64)
-            .clamp(1, Self::MOST_WORDS)
-            .next_power_of_two();
-        let mut this = Self {
-            seed,
-            mask: words - 1,
-            words: vec![[0; 2]; words as usize],
-            found: 0,
-        };
-        for unit in units {
-            for &block in unit {
-                let (place, bits) = this.place(block);
-                if let Some([seen, again]) = this.words.get_mut(place) {
-                    let repeated = *seen & bits == bits;
-                    *seen |= bits;
-                    if repeated {
-                        this.found += usize::from(*again & bits != bits);
-                        *again |= bits;
-                    }
+    fn hold_block(&mut self, block: u64, touched: u32, (before, after): &mut (u32, u32)) {
+        match self.holders_of.entry(block) {
+            Entry::Vacant(entry) => {
+                entry.insert(touched);
+                self.sets.retain(touched);
+            }
+            Entry::Occupied(mut entry) => {
+                let holders = *entry.get();
+                if holders != *before {
+                    *before = holders;
+                    *after = self.sets.union(holders, touched);
+                }
+                if *after != holders {
+                    entry.insert(*after);
+                    self.sets.retain(*after);
+                    self.sets.release(holders);
                 }
             }
         }
-        this
     }
+}
 
-    #[inline]
-    fn maybe(&self, block: u64) -> bool {
-        let (place, bits) = self.place(block);
-        self.words
-            .get(place)
-            .is_some_and(|[_, again]| again & bits == bits)
-    }
+/// For each block of each unit, whether a later unit may have it: certain when it says no, and
+/// seldom wrong when it says yes.
+///
+/// A word says it for 64 blocks in a row, the lowest bit for the first. The words of the unit
+/// that is next are last.
+fn needed_later<'a>(
+    seed: Seed,
+    units: impl DoubleEndedIterator<Item = &'a [u64]> + Clone,
+) -> Vec<u64> {
+    // A Bloom filter of the blocks of later units, in which a block is two bits of one word.
+    const BITS_PER_BLOCK: u64 = 4;
+    const MOST_WORDS: u64 = 1 << 20;
+    let blocks: u64 = units.clone().map(|unit| unit.len() as u64).sum();
+    let words = (blocks.saturating_mul(BITS_PER_BLOCK) / 64)
+        .clamp(1, MOST_WORDS)
+        .next_power_of_two();
+    let mut later = vec![0u64; words as usize];
 
-    #[inline]
-    fn place(&self, block: u64) -> (usize, u64) {
-        let hash = self.seed.word(block);
-        let bits = 1 << (hash >> 58) | 1 << (hash >> 52 & 63);
-        ((hash & self.mask) as usize, bits)
+    let mut needed = Vec::with_capacity(units.clone().map(|unit| unit.len().div_ceil(64)).sum());
+    for blocks in units.rev().flat_map(|unit| unit.chunks(64).rev()) {
+        let mut word = 0;
+        for (&block, i) in blocks.iter().zip(0u32..) {
+            let hash = seed.word(block);
+            let bits = 1 << (hash >> 58) | 1 << (hash >> 52 & 63);
+            if let Some(later) = later.get_mut((hash & (words - 1)) as usize) {
+                word |= u64::from(*later & bits == bits) << i;
+                *later |= bits;
+            }
+        }
+        needed.push(word);
     }
+    needed
 }
 
 /// Sets that many blocks name. A set that no block names any more makes room for another.
@@ -276,12 +265,14 @@ mod tests {
 
     #[test]
     fn a_walk_stops_at_the_first_block_that_nobody_holds() {
-        let units: [&[u64]; 3] = [&[1, 2], &[4, 5], &[1, 2, 3, 4]];
+        let units: [&[u64]; 4] = [&[1, 2], &[4, 5], &[1, 2, 3, 4], &[1, 2, 4]];
         let mut h = holders(&units);
-        assert_eq!(walked(&mut h, &[1, 2, 3, 4]), [0, 0, 0]);
+        assert_eq!(walked(&mut h, &[1, 2]), [0, 0, 0]);
         h.hold(&[1, 2], [0].into_iter());
+        assert_eq!(walked(&mut h, &[4, 5]), [0, 0, 0]);
         h.hold(&[4, 5], [1].into_iter());
         assert_eq!(walked(&mut h, &[1, 2, 3, 4]), [2, 0, 0]);
+        assert!(h.is_nested());
         assert_eq!(walked(&mut h, &[1, 2, 4]), [2, 1, 0]);
         assert!(!h.is_nested());
     }
@@ -290,31 +281,35 @@ mod tests {
     fn a_block_counts_as_often_as_it_occurs() {
         let units: [&[u64]; 2] = [&[1, 1, 2], &[1, 1, 2]];
         let mut h = holders(&units);
+        assert_eq!(walked(&mut h, &[1, 1, 2]), [0, 0, 0]);
         h.hold(&[1, 1, 2], [69].into_iter());
         assert_eq!(walked(&mut h, &[1, 1, 2]), [0, 0, 3]);
     }
 
     #[test]
     fn holders_add_up_and_sets_are_reused() {
-        let chain: Vec<u64> = (1..=40).collect();
-        let units = [chain.as_slice(); 200];
+        let chain: Vec<u64> = (1..=200).collect();
+        let mut units: Vec<&[u64]> = (0..200).map(|i| &chain[..200 - i]).collect();
+        units.push(&chain);
         let mut h = holders(&units);
-        for i in 0..200usize {
-            let rank = [0, 1, 69][i % 3];
-            h.hold(&chain[..40 - i % 40], [rank].into_iter());
+        for (i, blocks) in units.iter().take(200).enumerate() {
+            h.walk(blocks);
+            h.hold(blocks, [[0, 1, 69][i % 3]].into_iter());
         }
-        assert_eq!(walked(&mut h, &chain), [40, 40, 40]);
+        assert_eq!(walked(&mut h, &chain), [200, 199, 198]);
         assert!(h.is_nested());
-        assert!(h.sets.uses.len() < 50, "{} sets", h.sets.uses.len());
+        assert!(h.sets.uses.len() < 10, "{} sets", h.sets.uses.len());
     }
 
     #[test]
-    fn a_block_of_one_unit_only_is_not_kept() {
-        let units: [&[u64]; 2] = [&[1, 2], &[1, 3]];
+    fn a_block_that_no_later_unit_has_is_not_kept() {
+        let units: [&[u64]; 3] = [&[1, 2], &[1, 3], &[4]];
         let mut h = holders(&units);
-        h.hold(&[1, 2], [0].into_iter());
-        h.hold(&[1, 3], [0].into_iter());
+        for unit in units {
+            h.walk(unit);
+            h.hold(unit, [0].into_iter());
+        }
         assert!(h.holders_of.contains_key(&1));
-        assert!(h.holders_of.len() <= 3);
+        assert!(h.holders_of.len() <= 2);
     }
 }
