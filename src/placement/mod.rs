@@ -34,6 +34,8 @@ mod loads;
 mod prefer;
 mod roster;
 mod runs;
+#[cfg(test)]
+mod tests;
 mod units;
 mod why;
 
