@@ -172,6 +172,44 @@ fn wide_batch() -> impl Strategy<Value = Batch> {
     batch_of("[a-z][0-9]", 60..140)
 }
 
+/// Many requests that share prefixes, with many different candidate sets.
+fn large_batch() -> impl Strategy<Value = Batch> {
+    let replica = ("[a-z][0-9]", -1i64..2);
+    let blocks = (0u64..3, prop::collection::vec(0u64..3, 0..6), 0usize..100).prop_map(
+        |(root, path, long)| {
+            let mut hash = root;
+            let long = if long < 5 { 70 + long } else { 0 };
+            std::iter::once(root)
+                .chain(path)
+                .chain(std::iter::repeat_n(9, long))
+                .map(|step| {
+                    hash = (hash * 3 + step + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                    hash
+                })
+                .collect()
+        },
+    );
+    let candidates = prop_oneof![
+        Just(None),
+        prop::collection::vec(0u32..100, 1..60).prop_map(Some),
+    ];
+    (
+        rules(),
+        prop::collection::vec(replica, 20..100),
+        prop::collection::vec((blocks, candidates, 1usize..6), 100..300),
+    )
+        .prop_map(|(rules, replicas, requests)| Batch {
+            rules,
+            replicas,
+            requests: requests
+                .into_iter()
+                .flat_map(|(blocks, candidates, copies)| {
+                    std::iter::repeat_n((blocks, candidates), copies)
+                })
+                .collect(),
+        })
+}
+
 fn agrees_with_the_oracle(batch: &Batch) {
     let placement = batch.place();
     let answer = oracle::place(&batch.rules, &batch.replicas(), &batch.requests());
@@ -307,4 +345,18 @@ fn regression_without_replicas_nobody_is_in_a_unit() {
     let explanation = explain(&rules, &[], &[request, request]);
     assert_eq!(explanation.placement.group(0), 0);
     assert!(explanation.units.is_empty());
+}
+
+proptest! {
+    // The oracle is slow.
+    #![proptest_config(ProptestConfig {
+        cases: 100,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn a_large_batch_is_placed_as_the_rules_say(batch in large_batch()) {
+        agrees_with_the_oracle(&batch);
+    }
 }
