@@ -115,12 +115,19 @@ fn rules() -> impl Strategy<Value = Rules> {
     })
 }
 
+/// The hash of a block that covers all before it.
+fn chained(before: u64, step: u64) -> u64 {
+    (before ^ before >> 31)
+        .wrapping_add(step + 1)
+        .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
 /// Chains that branch, arbitrary hashes that repeat, and nothing.
 fn blocks() -> impl Strategy<Value = Vec<u64>> {
     prop_oneof![
         4 => prop::collection::vec(0u64..2, 0..6).prop_map(|path| {
             let chain = |hash: &mut u64, step: u64| {
-                *hash = (*hash * 3 + step + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                *hash = chained(*hash, step);
                 Some(*hash)
             };
             path.into_iter().scan(7, chain).collect()
@@ -183,7 +190,7 @@ fn large_batch() -> impl Strategy<Value = Batch> {
                 .chain(path)
                 .chain(std::iter::repeat_n(9, long))
                 .map(|step| {
-                    hash = (hash * 3 + step + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                    hash = chained(hash, step);
                     hash
                 })
                 .collect()
@@ -218,7 +225,7 @@ fn agrees_with_the_oracle(batch: &Batch) {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 2000,
+        cases: 1000,
         // A failing batch becomes a named regression instead.
         failure_persistence: None,
         ..ProptestConfig::default()
@@ -350,7 +357,7 @@ fn regression_without_replicas_nobody_is_in_a_unit() {
 proptest! {
     // The oracle is slow.
     #![proptest_config(ProptestConfig {
-        cases: 100,
+        cases: 50,
         failure_persistence: None,
         ..ProptestConfig::default()
     })]

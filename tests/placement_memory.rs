@@ -1,0 +1,76 @@
+//! How much memory placing a batch takes at most.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use burst_prefix_cache::placement::{BalanceBy, Candidates, Replica, Request, Rules, place};
+
+/// The system's allocator, counting bytes.
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: both only pass the call on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let now = NOW.fetch_add(layout.size(), Relaxed) + layout.size();
+        PEAK.fetch_max(now, Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Relaxed);
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// 10,000 requests of 2,048 tokens, so 32 blocks, on 1,024 replicas; the first 8 blocks are the
+/// same for all.
+fn peak(members: u64, k: u32) -> usize {
+    let names: Vec<String> = (0..1024).map(|i| format!("replica-{i}")).collect();
+    let replicas: Vec<Replica<'_>> = names
+        .iter()
+        .map(|name| Replica { name, running: 0 })
+        .collect();
+    let blocks: Vec<Vec<u64>> = (0..10_000 / members)
+        .flat_map(|group| std::iter::repeat_n(group, members as usize))
+        .map(|group| {
+            (0..32)
+                .map(|i| if i < 8 { i } else { group << 8 | i })
+                .map(|block: u64| block.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+                .collect()
+        })
+        .collect();
+    let requests: Vec<Request<'_>> = blocks
+        .iter()
+        .map(|blocks| Request {
+            blocks,
+            candidates: Candidates::All,
+        })
+        .collect();
+    let rules = Rules {
+        max_per_replica: NonZeroU32::new(k),
+        min_colocate_blocks: 1,
+        balance_by: BalanceBy::Tokens,
+    };
+    let before = NOW.load(Relaxed);
+    PEAK.store(before, Relaxed);
+    let placement = place(&rules, &replicas, &requests);
+    assert!((0..10_000).all(|i| placement.assigned(i).is_some()));
+    PEAK.load(Relaxed) - before
+}
+
+// One test, since the count is of the whole process.
+#[test]
+fn ten_thousand_requests_of_2k_tokens_take_less_than_20_mb() {
+    for (members, k) in [(8, 0), (8, 1), (1, 0), (10_000, 1), (2, 1)] {
+        let peak = peak(members, k);
+        println!("{members} members, k = {k}: {} kB", peak / 1000);
+        assert!(peak < 20_000_000, "{members} members, k = {k}: {peak} B");
+    }
+}
