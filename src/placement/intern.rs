@@ -67,6 +67,18 @@ impl Seed {
     }
 }
 
+/// Whether two sequences are equal. The `==` of slices of words is `memcmp`, which goes byte by
+/// byte in WebAssembly.
+#[inline]
+pub(super) fn equal(a: &[u64], b: &[u64]) -> bool {
+    let (a_chunks, a_rest) = a.as_chunks::<8>();
+    let (b_chunks, b_rest) = b.as_chunks::<8>();
+    let differ = |a: &[u64], b: &[u64]| a.iter().zip(b).fold(0, |all, (a, b)| all | (a ^ b)) != 0;
+    a.len() == b.len()
+        && !a_chunks.iter().zip(b_chunks).any(|(a, b)| differ(a, b))
+        && !differ(a_rest, b_rest)
+}
+
 impl BuildHasher for Seed {
     type Hasher = WordHasher;
 
@@ -181,6 +193,20 @@ mod tests {
         let mut number = |text: &'static str| interner.intern(7, |&t| t == text, || text);
         let numbers = ["a", "b", "a", "c", "b", "c"].map(&mut number);
         assert_eq!(numbers, [0, 1, 0, 2, 1, 2]);
+    }
+
+    #[test]
+    fn sequences_are_equal_in_length_and_every_word() {
+        let words: Vec<u64> = (0..20).collect();
+        for length in 0..=20 {
+            assert!(equal(&words[..length], &words.clone()[..length]));
+            assert!(!equal(&words[..length], &[7; 21]));
+            for i in 0..length {
+                let mut other = words[..length].to_vec();
+                other[i] += 1;
+                assert!(!equal(&words[..length], &other));
+            }
+        }
     }
 
     #[test]

@@ -72,7 +72,8 @@ impl Loads {
         sets: &CandidateSets<'_>,
         number: u32,
     ) -> Option<u32> {
-        // With many to choose from, the least loaded of all candidates is often one of them.
+        // With many to choose from, the least loaded of all candidates is often one of them; it
+        // is below the fair share if any is.
         const MANY: u32 = 16;
         let candidates = sets.get(number);
         let many = in_all_three(set, candidates, &self.below_fair_share)
@@ -82,7 +83,6 @@ impl Loads {
         if many
             && let Some(least) = self.least(sets, number)
             && bits::contains(set, least)
-            && bits::contains(&self.below_fair_share, least)
         {
             return Some(least);
         }

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::intern::{Interner, NONE, Seed};
+use super::intern::{Interner, NONE, Seed, equal};
 use super::roster::{CandidateSets, Roster};
 use super::{BalanceBy, Request, Rules};
 
@@ -55,7 +55,7 @@ impl<'a> Units<'a> {
                         unit.candidates == candidates
                             && requests
                                 .get(unit.first as usize)
-                                .is_some_and(|first| first.blocks == request.blocks)
+                                .is_some_and(|first| equal(first.blocks, request.blocks))
                     };
                     let make = || Unit {
                         first: place,
@@ -140,7 +140,7 @@ impl<'a> Units<'a> {
             };
             let start = starts.intern(
                 self.seed.words(blocks),
-                |start| start_of(start.unit) == Some(blocks),
+                |start| start_of(start.unit).is_some_and(|start| equal(start, blocks)),
                 || Start {
                     unit: number,
                     requests: 0,
