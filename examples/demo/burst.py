@@ -49,7 +49,10 @@ class Answer(NamedTuple):
 
     @property
     def placed_with(self) -> Optional[int]:
-        """How many requests of its group the filter placed together with it, itself included."""
+        """How many requests of its group the filter placed jointly, itself included.
+
+        None where it says nothing about that.
+        """
         if self.decision.startswith("alone"):
             return 1
         found = re.search(r";group=(\d+)", self.decision)

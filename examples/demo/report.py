@@ -73,10 +73,10 @@ def torn(burst: Burst) -> bool:
     groups = in_groups(burst)
     groups.pop(None, None)
     return any(
-        answer.placed_with is not None and answer.placed_with < len(answers)
+        all(answer.placed_with is not None for answer in answers)
+        and any(answer.placed_with != len(answers) for answer in answers)
         for answers in groups.values()
         if len(replicas_of(answers)) > 1
-        for answer in answers
     )
 
 

@@ -93,7 +93,7 @@ impl Drop for Replica {
 
 /// The example, built in the profile of this test. A plain `cargo test` has built it already and
 /// this takes no time, but one that names its targets has not, or left an old one there.
-fn binary() -> &'static PathBuf {
+pub(crate) fn binary() -> &'static PathBuf {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
         let test = std::env::current_exe().unwrap();
