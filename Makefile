@@ -47,8 +47,8 @@ envoy: build tools ## Run Envoy with envoy/envoy.yaml, 4 workers
 .PHONY: demo-plan
 demo-plan: # Said before the long part, which is only long once.
 	@test -x target/release/examples/replica || { \
-		echo "The first time this installs the wasm target and Envoy and builds the filter and"; \
-		echo "the stand-in replicas, all into target/: some 2 to 5 minutes. Then the demo runs."; }
+		echo "The first time this adds the wasm target to the toolchain, builds the filter, puts Envoy"; \
+		echo "into target/ and builds the stand-in replica: 2 to 5 minutes. The demo itself takes 5 s."; }
 
 .PHONY: demo
 demo: demo-plan build tools ## One RL step through Envoy, without and with the filter; ARGS=--help
