@@ -51,7 +51,8 @@ def start(setting: Setting, window_ms: Optional[int], children: Children, home: 
     Every process takes ports that the kernel gives it and tells which, so that none is ever taken
     by somebody else in between.
     """
-    replicas = [start_replica(setting, f"r{i + 1}", children, home) for i in range(setting.replicas)]
+    names = [f"r{i + 1}" for i in range(setting.replicas)]
+    replicas = [start_replica(setting, name, children, home) for name in names]
     ports = [await_replica(replica) for replica in replicas]
     config = home / "envoy.yaml"
     template = setting.config.read_text(encoding="utf-8")
@@ -108,7 +109,8 @@ def await_replica(child: Child) -> int:
             return int(found.group(1))
         child.check("`make demo` builds it; was it built for this machine?")
         if time.monotonic() > deadline:
-            raise child.failed(f"did not listen after {START_SECONDS:.0f} s", "is the machine busy?")
+            what = f"did not listen after {START_SECONDS:.0f} s"
+            raise child.failed(what, "is the machine busy?")
         time.sleep(0.01)
 
 
@@ -127,9 +129,8 @@ def await_envoy(child: Child, admin_path: Path) -> Gateway:
             "installs and builds everything anew."
         )
         if time.monotonic() > deadline:
-            raise child.failed(
-                f"was not ready after {START_SECONDS:.0f} s", "is the machine busy?"
-            )
+            what = f"was not ready after {START_SECONDS:.0f} s"
+            raise child.failed(what, "is the machine busy?")
         time.sleep(0.05)
 
 
