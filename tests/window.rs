@@ -102,6 +102,25 @@ fn check_each_once_and_in_time(sim: &Sim, requests: &[Request], settings: &Setti
     }
 }
 
+/// Siblings that one window assigned sit together: an answer counts for its own window only.
+fn check_siblings_of_a_window_sit_together(sim: &Sim, requests: &[Request]) {
+    let mut replicas = HashMap::new();
+    for (number, fates) in sim.fates.borrow().iter().enumerate() {
+        for fate in fates {
+            if let Fate::Released {
+                decision: Decision::Assigned { replica, .. },
+                window,
+                ..
+            } = fate
+            {
+                let unit = (*window, requests[number].blocks.clone());
+                let first = *replicas.entry(unit).or_insert(*replica);
+                assert_eq!(first, *replica, "request {number} of window {window}");
+            }
+        }
+    }
+}
+
 /// The requests of each window that was placed, in the order in which they joined.
 fn windows(sim: &Sim) -> Vec<Vec<usize>> {
     let fates = sim.fates.borrow();
@@ -289,6 +308,7 @@ fn survivors_of_dead_workers_are_released_in_time() {
         );
         sim.run();
         check_each_once_and_in_time(&sim, &requests, &settings);
+        check_siblings_of_a_window_sit_together(&sim, &requests);
     });
 }
 
@@ -352,5 +372,6 @@ fn refused_writes_lost_messages_and_late_ticks_hang_nobody() {
         );
         sim.run();
         check_each_once_and_in_time(&sim, &requests, &settings);
+        check_siblings_of_a_window_sit_together(&sim, &requests);
     });
 }
