@@ -129,7 +129,18 @@ fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-impl Context for Stream {}
+impl Context for Stream {
+    /// The stream has ended, in whatever way. The log callback would not do: Envoy can be told to
+    /// log a request also when it begins, and while it lasts.
+    fn on_done(&mut self) -> bool {
+        if self.request.phase.replace(Phase::Passing) == Phase::Held
+            && let Some(plugin) = &self.plugin
+        {
+            plugin.gone(self.request.id);
+        }
+        true
+    }
+}
 
 impl HttpContext for Stream {
     fn on_http_request_headers(&mut self, _headers: usize, end_of_stream: bool) -> Action {
@@ -190,14 +201,5 @@ impl HttpContext for Stream {
             headers::write_response(&status);
         }
         Action::Continue
-    }
-
-    /// The stream has ended, in whatever way.
-    fn on_log(&mut self) {
-        if self.request.phase.replace(Phase::Passing) == Phase::Held
-            && let Some(plugin) = &self.plugin
-        {
-            plugin.gone(self.request.id);
-        }
     }
 }

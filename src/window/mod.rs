@@ -26,8 +26,10 @@
 //! This room knows no proxy and no clock: [`Worker`] is told the time, speaks to the others
 //! through [`Shared`], and hands out what is to be released.
 
+mod guards;
 mod message;
 mod owned;
+mod record;
 mod shared;
 mod slots;
 mod worker;
@@ -35,9 +37,12 @@ mod worker;
 pub use message::{Decision, StreamId};
 pub use shared::{Cell, Moment, Refused, Shared, Slot, Stored};
 pub use slots::WorkerId;
-pub use worker::{Arrival, Release, Settings, Worker};
+pub use worker::Worker;
 
+use std::num::NonZeroU32;
 use std::time::Duration;
+
+use crate::placement::Rules;
 
 /// How long the owner of a closed window waits for members that are still on their way.
 pub const GRACE: Duration = Duration::from_millis(50);
@@ -51,3 +56,42 @@ pub const RESCUE_WINDOW: Duration = Duration::from_millis(30);
 /// A request is released without affinity when its window's length and this are over. The
 /// promise is 300 ms; what is left is for a late tick.
 pub const GIVE_UP: Duration = Duration::from_millis(250);
+
+/// What all workers of a window agree on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// How long a window stays open.
+    pub window: Duration,
+    /// The most members of a window; none = no bound.
+    pub max_batch: Option<NonZeroU32>,
+    /// How a window is placed.
+    pub rules: Rules,
+    /// The names of the replicas; decisions are indexes into this list.
+    pub replicas: Vec<String>,
+}
+
+/// What became of a request that arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// It waits; it comes out of [`Worker::take_ready`] exactly once, unless it leaves before.
+    Held,
+    /// The window has as many members as it may: pass it on at once.
+    BatchFull,
+    /// The shared state could not be used: pass it on at once.
+    Unavailable,
+}
+
+/// A request to release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Release {
+    /// The stream to resume.
+    pub stream: StreamId,
+    /// What was decided.
+    pub decision: Decision,
+    /// Number of blocks of the request's prompts.
+    pub blocks: u32,
+    /// When it arrived.
+    pub arrived_at: Moment,
+    /// The window in which it was decided; windows of a configuration count up.
+    pub window: u64,
+}

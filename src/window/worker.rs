@@ -1,93 +1,15 @@
 //! One worker: the requests that it holds, the windows that it owns, its part in the protocol.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
-use std::num::NonZeroU32;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
+use super::guards::Guards;
 use super::message::{Decision, Message, StreamId, blocks_from_bytes, blocks_to_bytes, open, send};
 use super::owned::{Member, Owned};
-use super::shared::{Cell, Change, Moment, Refused, Shared, update};
+use super::record::{self, Joined, Joining, Seat};
+use super::shared::{Moment, Refused, Shared};
 use super::slots::{Membership, WorkerId};
-use super::{GIVE_UP, OVERDUE, RESCUE_AFTER, RESCUE_WINDOW};
-use crate::placement::Rules;
-
-/// What all workers of a window agree on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// How long a window stays open.
-    pub window: Duration,
-    /// The most members of a window; none = no bound.
-    pub max_batch: Option<NonZeroU32>,
-    /// How a window is placed.
-    pub rules: Rules,
-    /// The names of the replicas; decisions are indexes into this list.
-    pub replicas: Vec<String>,
-}
-
-/// What became of a request that arrived.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arrival {
-    /// It waits; it comes out of [`Worker::take_ready`] exactly once, unless it leaves before.
-    Held,
-    /// The window has as many members as it may: pass it on at once.
-    BatchFull,
-    /// The shared state could not be used: pass it on at once.
-    Unavailable,
-}
-
-/// A request to release.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Release {
-    /// The stream to resume.
-    pub stream: StreamId,
-    /// What was decided.
-    pub decision: Decision,
-    /// Number of blocks of the request's prompts.
-    pub blocks: u32,
-    /// When it arrived.
-    pub arrived_at: Moment,
-    /// The window in which it was decided; windows of a configuration count up.
-    pub window: u64,
-}
-
-/// The current window, as it stands in its cell.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Record {
-    id: u64,
-    open: bool,
-    owner: WorkerId,
-    closes_at: Moment,
-    /// All that ever joined; the next one's index.
-    joined: u32,
-    /// Those that have left again.
-    left: u32,
-}
-
-impl Record {
-    /// Those that are in the window now; the batch size counts these.
-    fn members(self) -> u32 {
-        self.joined.saturating_sub(self.left)
-    }
-}
-
-/// Where a request stands: the window it last joined, and as which member.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Seat {
-    window: u64,
-    index: u32,
-    owner: WorkerId,
-    closes_at: Moment,
-}
-
-impl Seat {
-    /// When to look after a request that took this seat now.
-    fn guard(self, now: Moment) -> Moment {
-        self.closes_at.max(now).plus(RESCUE_AFTER)
-    }
-}
+use super::{Arrival, GIVE_UP, RESCUE_WINDOW, Release, Settings};
 
 /// A request that waits.
 #[derive(Debug)]
@@ -99,20 +21,13 @@ struct Held {
     guard: Moment,
 }
 
-enum Joined {
-    Seat(Seat),
-    Full,
-}
-
 /// The filter in one VM.
 #[derive(Debug)]
 pub struct Worker {
     settings: Settings,
     membership: Membership,
     held: HashMap<StreamId, Held>,
-    /// The guards of held requests, the earliest first. Entries of requests that are gone stay
-    /// until their time or until nothing is held.
-    guards: BinaryHeap<Reverse<(Moment, StreamId)>>,
+    guards: Guards,
     owned: Vec<Owned>,
     ready: VecDeque<Release>,
     placed: Vec<u32>,
@@ -126,7 +41,7 @@ impl Worker {
             settings,
             membership: Membership::default(),
             held: HashMap::new(),
-            guards: BinaryHeap::new(),
+            guards: Guards::default(),
             owned: Vec::new(),
             ready: VecDeque::new(),
             placed: Vec::new(),
@@ -164,7 +79,7 @@ impl Worker {
                     seat,
                     guard: seat.guard(now).min(give_up),
                 };
-                self.guards.push(Reverse((held.guard, stream)));
+                self.guards.set(held.guard, stream);
                 self.held.insert(stream, held);
                 Arrival::Held
             }
@@ -220,20 +135,10 @@ impl Worker {
 
     /// When [`Worker::tick`] must be called next; none where nothing waits.
     pub fn wake_at(&mut self, now: Moment) -> Option<Moment> {
-        if self.held.is_empty() {
-            self.guards.clear();
-        }
-        while let Some(Reverse((guard, stream))) = self.guards.peek() {
-            if self
-                .held
-                .get(stream)
-                .is_some_and(|held| held.guard == *guard)
-            {
-                break;
-            }
-            self.guards.pop();
-        }
-        let guard = self.guards.peek().map(|Reverse((guard, _))| *guard);
+        let held = &self.held;
+        let guard = self
+            .guards
+            .earliest(|moment, stream| held.get(&stream).is_some_and(|held| held.guard == moment));
         let owned = self.owned.iter().map(Owned::wake_at).min();
         // Should the message to itself get lost, the tick releases the rest.
         let ready = (!self.ready.is_empty()).then(|| now.plus(Duration::from_millis(1)));
@@ -249,40 +154,15 @@ impl Worker {
         shared: &mut dyn Shared,
     ) -> Result<Joined, Refused> {
         let me = self.membership.renewed(now, shared)?;
-        let max_batch = self.settings.max_batch;
+        let joining = Joining {
+            me,
+            now,
+            close_by,
+            max_batch: self.settings.max_batch,
+        };
         let owned = &self.owned;
-        let joined = update(shared, Cell::Window, |record: Option<Record>| {
-            let open = record.filter(|record| {
-                record.open
-                    && if record.owner == me {
-                        owned.iter().any(|window| window.id == record.id)
-                    } else {
-                        now < record.closes_at.plus(OVERDUE)
-                    }
-            });
-            let mut next = match open {
-                Some(record) if max_batch.is_some_and(|max| record.members() >= max.get()) => {
-                    return Change::Keep(Joined::Full);
-                }
-                Some(record) => record,
-                None => Record {
-                    id: record.map_or(0, |record| record.id).wrapping_add(1),
-                    open: true,
-                    owner: me,
-                    closes_at: close_by,
-                    joined: 0,
-                    left: 0,
-                },
-            };
-            next.closes_at = next.closes_at.min(close_by);
-            let seat = Seat {
-                window: next.id,
-                index: next.joined,
-                owner: next.owner,
-                closes_at: next.closes_at,
-            };
-            next.joined = next.joined.saturating_add(1);
-            Change::Write(next, Joined::Seat(seat))
+        let joined = record::join(shared, &joining, |id| {
+            owned.iter().any(|window| window.id == id)
         })?;
         if let Joined::Seat(seat) = &joined
             && seat.owner == me
@@ -341,17 +221,7 @@ impl Worker {
             send(shared, seat.owner, Message::Gone { window, index });
         }
         // Where the count cannot be written the window only takes one member fewer.
-        let _counted = update(
-            shared,
-            Cell::Window,
-            |record: Option<Record>| match record {
-                Some(mut record) if record.open && record.id == seat.window => {
-                    record.left = record.left.saturating_add(1);
-                    Change::Write(record, ())
-                }
-                _ => Change::Keep(()),
-            },
-        );
+        let _counted = record::leave(shared, seat.window);
     }
 
     fn take(&mut self, message: Message<'_>, shared: &mut dyn Shared) {
@@ -426,21 +296,7 @@ impl Worker {
             if !window.due(now) {
                 return true;
             }
-            let closed = update(
-                shared,
-                Cell::Window,
-                |record: Option<Record>| match record {
-                    Some(record) if record.open && record.id == window.id && record.owner == me => {
-                        let closed = Record {
-                            open: false,
-                            ..record
-                        };
-                        Change::Write(closed, Some(record.joined))
-                    }
-                    _ => Change::Keep(None),
-                },
-            );
-            match closed {
+            match record::close(shared, window.id, me) {
                 Ok(Some(joined)) => {
                     window.close(joined, now);
                     true
@@ -485,16 +341,7 @@ impl Worker {
 
     /// Looks after the requests that should have had an answer.
     fn guard(&mut self, now: Moment, shared: &mut dyn Shared) {
-        // All that are due first: what is offered again is looked after another time.
-        let mut due = Vec::new();
-        while let Some(Reverse((moment, stream))) = self.guards.peek().copied() {
-            if moment > now {
-                break;
-            }
-            self.guards.pop();
-            due.push((moment, stream));
-        }
-        for (moment, stream) in due {
+        for (moment, stream) in self.guards.due(now) {
             let Some(held) = self.held.get(&stream).filter(|held| held.guard == moment) else {
                 continue;
             };
@@ -531,7 +378,7 @@ impl Worker {
             ..held
         };
         if seat.is_some() {
-            self.guards.push(Reverse((held.guard, stream)));
+            self.guards.set(held.guard, stream);
         }
         self.held.insert(stream, held);
         seat.is_some()
