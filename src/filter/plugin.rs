@@ -23,6 +23,9 @@ use crate::window::{Arrival, Moment, Release, Settings, StreamId, Worker};
 /// one callback have overflowed its stack.
 const MOST_RELEASES: usize = 64;
 
+/// The most bytes of stopped bodies, in one VM: 256 MiB, or one body where `maxBodyBytes` is more.
+const MOST_HELD_BYTES: usize = 256 << 20;
+
 /// The filter with one configuration in one VM.
 #[derive(Debug)]
 pub(super) struct Plugin {
@@ -33,6 +36,8 @@ pub(super) struct Plugin {
     held: RefCell<HashMap<StreamId, Rc<Request>>>,
     knob: RefCell<Knob>,
     stats: RefCell<Stats>,
+    /// Bytes of all stopped bodies.
+    held_bytes: Cell<usize>,
     /// The moment for which the tick is set; none where it is off.
     tick_at: Cell<Option<Moment>>,
 }
@@ -53,6 +58,7 @@ impl Plugin {
             held: RefCell::default(),
             knob: RefCell::default(),
             stats: RefCell::default(),
+            held_bytes: Cell::new(0),
             tick_at: Cell::new(None),
         }
     }
@@ -102,6 +108,29 @@ impl Plugin {
         }
     }
 
+    /// So many bytes of a request's body lie in Envoy's buffer. False where all stopped bodies
+    /// together would be more than the filter takes.
+    pub(super) fn reserve(&self, request: &Request, bytes: usize) -> bool {
+        let one = usize::try_from(self.config.max_body_bytes).unwrap_or(usize::MAX);
+        self.give_back(request);
+        let all = self.held_bytes.get().saturating_add(bytes);
+        if all > MOST_HELD_BYTES.max(one) {
+            return false;
+        }
+        self.held_bytes.set(all);
+        request.held_bytes.set(bytes);
+        true
+    }
+
+    /// A request's body is not stopped any more.
+    pub(super) fn give_back(&self, request: &Request) {
+        let others = self
+            .held_bytes
+            .get()
+            .saturating_sub(request.held_bytes.take());
+        self.held_bytes.set(others);
+    }
+
     /// The tick.
     pub(super) fn tick(&self) {
         let now = host::now();
@@ -125,6 +154,7 @@ impl Plugin {
             log::warn!("a header was refused: {failed:?}");
         }
         request.pass(outcome.status.header(outcome.wait_ms));
+        self.give_back(request);
         self.stat(|stats| stats.outcome(outcome.status));
     }
 

@@ -29,6 +29,8 @@ enum Phase {
 pub(super) struct Request {
     pub(super) id: StreamId,
     phase: Cell<Phase>,
+    /// Bytes of its body that lie in Envoy's buffer because the filter stopped it.
+    pub(super) held_bytes: Cell<usize>,
     /// The status as it was written, for the response.
     status: RefCell<String>,
 }
@@ -64,6 +66,7 @@ impl Stream {
             request: Rc::new(Request {
                 id,
                 phase: Cell::new(Phase::Passing),
+                held_bytes: Cell::new(0),
                 status: RefCell::default(),
             }),
             body_size: 0,
@@ -133,10 +136,12 @@ impl Context for Stream {
     /// The stream has ended, in whatever way. The log callback would not do: Envoy can be told to
     /// log a request also when it begins, and while it lasts.
     fn on_done(&mut self) -> bool {
-        if self.request.phase.replace(Phase::Passing) == Phase::Held
-            && let Some(plugin) = &self.plugin
-        {
-            plugin.gone(self.request.id);
+        let phase = self.request.phase.replace(Phase::Passing);
+        if let Some(plugin) = &self.plugin {
+            plugin.give_back(&self.request);
+            if phase == Phase::Held {
+                plugin.gone(self.request.id);
+            }
         }
         true
     }
@@ -171,6 +176,8 @@ impl HttpContext for Stream {
                 let most = usize::try_from(plugin.config.max_body_bytes).unwrap_or(usize::MAX);
                 if body_size > most {
                     self.pass(&plugin, Outcome::at_once(Status::Skipped("too-large"), 0))
+                } else if !plugin.reserve(&self.request, body_size) {
+                    self.pass(&plugin, Outcome::at_once(Status::Skipped("memory"), 0))
                 } else if end_of_stream {
                     self.complete(&plugin, api)
                 } else {
