@@ -149,6 +149,10 @@ impl Context for Stream {
 
 impl HttpContext for Stream {
     fn on_http_request_headers(&mut self, _headers: usize, end_of_stream: bool) -> Action {
+        #[cfg(feature = "test-trap")]
+        if host::header(Headers::Request, "x-test-trap").is_some() {
+            std::process::abort();
+        }
         headers::remove_inbound();
         let Some(plugin) = self.plugin.clone() else {
             return Action::Continue;
