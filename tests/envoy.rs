@@ -1,0 +1,29 @@
+//! The built filter in the real Envoy, between real clients and the stand-in replicas.
+//!
+//! `make test` builds and installs what these tests need. Each test starts an Envoy of its own
+//! with four workers, from the shipped `envoy/envoy.yaml`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, its helpers too"
+)]
+
+#[path = "envoy/burst.rs"]
+mod burst;
+
+#[path = "support/config.rs"]
+mod config;
+#[path = "support/envoy.rs"]
+mod envoy;
+#[path = "support/fleet.rs"]
+mod fleet;
+#[path = "support/http1.rs"]
+mod http1;
+#[path = "support/prompts.rs"]
+mod prompts;
+#[path = "support/replica.rs"]
+#[allow(dead_code, reason = "shared with the tests of the replica itself")]
+mod replica;

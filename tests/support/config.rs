@@ -1,0 +1,83 @@
+//! Envoy's configuration for a test: the shipped file with other ports and plugin fields.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+const SHIPPED: &str = include_str!("../../envoy/envoy.yaml");
+const WASM: &str = "target/wasm32-wasip1/release/burst_prefix_cache.wasm";
+const KNOB: &str = "allow_on_headers_stop_iteration: true";
+
+/// A copy of the shipped file that is being changed.
+pub(crate) struct Config(String);
+
+impl Config {
+    /// The shipped file, on free ports, with the built filter and these replicas in the places of
+    /// its own.
+    pub(crate) fn shipped(replicas: &[String]) -> Self {
+        let wasm = Path::new(env!("CARGO_MANIFEST_DIR")).join(WASM);
+        assert!(wasm.exists(), "no {}: run `make test`", wasm.display());
+        let mut config = Self(SHIPPED.to_owned());
+        config.replace("port_value: 9901", "port_value: 0");
+        config.replace("port_value: 10000", "port_value: 0");
+        let file = |path: &str| format!("filename: {path} }}");
+        config.replace(&file(WASM), &file(&json!(wasm).to_string()));
+        assert_eq!(replicas.len(), 4, "the shipped file has four");
+        for (number, replica) in (8001..).zip(replicas) {
+            let (_, port) = replica.rsplit_once(':').unwrap();
+            config.replace(&format!("127.0.0.1:{number}"), replica);
+            config.replace(
+                &format!("port_value: {number}"),
+                &format!("port_value: {port}"),
+            );
+        }
+        config
+    }
+
+    /// With this window, and fields that the shipped file leaves at their defaults.
+    pub(crate) fn plugin(mut self, window_ms: u32, fields: &[(&str, Value)]) -> Self {
+        let shipped = "windowDurationMs: 100\n";
+        let indent = " ".repeat(20);
+        let mut lines = format!("windowDurationMs: {window_ms}\n");
+        for (field, value) in fields {
+            lines.push_str(&format!("{indent}{field}: {value}\n"));
+        }
+        self.replace(shipped, &lines);
+        self
+    }
+
+    /// With another plugin configuration altogether, as a protobuf `Struct`.
+    pub(crate) fn plugin_struct(self, fields: &Map<String, Value>) -> Self {
+        self.plugin_config("google.protobuf.Struct", &json!(fields))
+    }
+
+    /// With another plugin configuration altogether, as JSON text.
+    pub(crate) fn plugin_text(self, text: &str) -> Self {
+        self.plugin_config("google.protobuf.StringValue", &json!(text))
+    }
+
+    fn plugin_config(mut self, kind: &str, value: &Value) -> Self {
+        let begin = self.0.find("configuration:\n").unwrap();
+        let end = begin + self.0[begin..].find("          # <<<").unwrap();
+        let any = json!({"@type": format!("type.googleapis.com/{kind}"), "value": value});
+        self.0
+            .replace_range(begin..end, &format!("configuration: {any}\n"));
+        self
+    }
+
+    /// Without the setting that lets bodies reach a filter that has stopped the headers.
+    pub(crate) fn without_knob(mut self) -> Self {
+        self.replace(KNOB, "allow_on_headers_stop_iteration: false");
+        self
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+
+    fn replace(&mut self, shipped: &str, by: &str) {
+        let times = self.0.matches(shipped).count();
+        assert_eq!(times, 1, "`{shipped}` in envoy/envoy.yaml");
+        self.0 = self.0.replace(shipped, by);
+    }
+}

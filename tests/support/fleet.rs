@@ -1,0 +1,71 @@
+//! Envoy with the filter in front of four replicas.
+
+use serde_json::Value;
+
+use crate::config::Config;
+use crate::envoy::Envoy;
+use crate::http1::Answer;
+use crate::replica::Replica;
+
+/// Longer than any test takes to send what shall come together, however slow the machine; so long
+/// that what was held and what was not cannot be mistaken for each other.
+pub(crate) const LONG_MS: u32 = 3000;
+
+/// Replicas that take no time.
+const QUICK: [&str; 4] = ["--prefill-us-per-token", "0", "--decode-us-per-token", "0"];
+
+/// Envoy and its replicas, all killed when dropped.
+pub(crate) struct Fleet {
+    pub(crate) envoy: Envoy,
+    pub(crate) replicas: Vec<Replica>,
+}
+
+impl Fleet {
+    /// With the shipped configuration, but for the window and these fields.
+    pub(crate) async fn start(window_ms: u32, fields: &[(&str, Value)]) -> Self {
+        Self::with(&QUICK, &[], |config| config.plugin(window_ms, fields)).await
+    }
+
+    /// With options of the replicas and of Envoy, and changes to the shipped configuration.
+    pub(crate) async fn with(
+        replica_options: &[&str],
+        envoy_options: &[&str],
+        change: impl FnOnce(Config) -> Config,
+    ) -> Self {
+        let replicas: Vec<Replica> = (0..4).map(|_| Replica::start(replica_options)).collect();
+        let config = change(Config::shipped(&addresses(&replicas)));
+        let envoy = Envoy::start(config.text(), envoy_options).await;
+        Self { envoy, replicas }
+    }
+
+    /// The replicas' addresses, as the filter names them.
+    pub(crate) fn names(&self) -> Vec<String> {
+        addresses(&self.replicas)
+    }
+
+    /// Sends all requests at once, each over a connection of its own; the answers come in the
+    /// order of the requests.
+    pub(crate) async fn burst(&self, requests: &[Vec<u8>]) -> Vec<Answer> {
+        let mut connections = Vec::with_capacity(requests.len());
+        for _ in requests {
+            connections.push(self.envoy.connect().await);
+        }
+        for (connection, request) in connections.iter_mut().zip(requests) {
+            connection.write(request).await;
+        }
+        let waiting: Vec<_> = connections
+            .into_iter()
+            .map(|connection| tokio::spawn(connection.answer()))
+            .collect();
+        let mut answers = Vec::with_capacity(waiting.len());
+        for answer in waiting {
+            answers.push(answer.await.unwrap());
+        }
+        answers
+    }
+}
+
+fn addresses(replicas: &[Replica]) -> Vec<String> {
+    let addresses = replicas.iter().map(|replica| replica.address.clone());
+    addresses.collect()
+}
