@@ -7,11 +7,16 @@
     reason = "a test fails by panicking"
 )]
 
+#[path = "support/rows.rs"]
+mod rows;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use burst_prefix_cache::prefix::Layout;
 use burst_prefix_cache::request::{Prefix, Unreadable, identify, read};
 use serde_json::Value;
+
+use crate::rows::{base64, rows};
 
 /// The status token of a body: `prefix`, the reason of no prefix, or that of being unreadable.
 fn verdict(path: &str, body: &[u8]) -> &'static str {
@@ -23,44 +28,6 @@ fn verdict(path: &str, body: &[u8]) -> &'static str {
         }) => reason.token(),
         Err(unreadable) => unreadable.token(),
     }
-}
-
-fn base64(text: &str) -> Vec<u8> {
-    let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let digit = |c: u8| digits.iter().position(|d| *d == c);
-    let sextets: Vec<usize> = text.bytes().filter_map(digit).collect();
-    let bytes = sextets.chunks(4).flat_map(|chunk| {
-        let bits = chunk.iter().fold(0, |bits, sextet| bits << 6 | sextet);
-        let bits = bits << (6 * (4 - chunk.len()));
-        [16, 8, 0]
-            .into_iter()
-            .take(chunk.len() - 1)
-            .map(move |shift| (bits >> shift) as u8)
-    });
-    bytes.collect()
-}
-
-struct Row {
-    name: String,
-    group: String,
-    path: String,
-    compressed: bool,
-    body: Vec<u8>,
-}
-
-fn rows(file: &str) -> Vec<Row> {
-    let row = |line| {
-        let row: Value = serde_json::from_str(line).unwrap();
-        let text = |field: &str| row[field].as_str().unwrap().to_owned();
-        Row {
-            name: text("name"),
-            group: text("group"),
-            path: text("path"),
-            compressed: row["headers"].get("content-encoding").is_some(),
-            body: base64(row["body_b64"].as_str().unwrap()),
-        }
-    };
-    file.lines().map(row).collect()
 }
 
 #[test]
@@ -94,7 +61,7 @@ fn odd_bodies_of_one_group_are_one_prompt() {
             Layout::default(),
         );
         // Compressed bodies are not for this room, and those in UTF-16 are refused.
-        if row.compressed || row.name == "utf16" {
+        if row.encoded() || row.name == "utf16" {
             assert_eq!(read, Err(Unreadable::Encoding), "{}", row.name);
             continue;
         }
