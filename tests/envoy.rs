@@ -11,6 +11,10 @@
     reason = "a test fails by panicking, its helpers too"
 )]
 
+#[path = "envoy/answers.rs"]
+mod answers;
+#[path = "envoy/bodies.rs"]
+mod bodies;
 #[path = "envoy/burst.rs"]
 mod burst;
 
@@ -22,6 +26,8 @@ mod envoy;
 mod fleet;
 #[path = "support/http1.rs"]
 mod http1;
+#[path = "support/http2.rs"]
+mod http2;
 #[path = "support/prompts.rs"]
 mod prompts;
 #[path = "support/replica.rs"]

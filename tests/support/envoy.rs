@@ -82,7 +82,7 @@ impl Envoy {
         answer.text()
     }
 
-    /// The sum of all counters and gauges whose name has `part`.
+    /// The sum of all counters and gauges whose name has `part`; there must be one.
     pub(crate) async fn stat(&self, part: &str) -> u64 {
         let page = self.page("/stats").await;
         let of = |line: &str| {
@@ -90,7 +90,9 @@ impl Envoy {
             let value = value.parse::<u64>().ok()?;
             name.contains(part).then_some(value)
         };
-        page.lines().filter_map(of).sum()
+        let values: Vec<u64> = page.lines().filter_map(of).collect();
+        assert!(!values.is_empty(), "no {part} in {page}");
+        values.iter().sum()
     }
 
     /// Waits until a sum is what it should become.

@@ -128,7 +128,9 @@ impl Answer {
             headers: headers.collect(),
             body: bytes.get(end + 4..)?.to_vec(),
         };
-        if answer.header("transfer-encoding") == Some("chunked") {
+        // An answer to HEAD announces chunks and has none.
+        let chunked = answer.header("transfer-encoding") == Some("chunked");
+        if chunked && !answer.body.is_empty() {
             answer.body = unchunked(&answer.body)?;
         }
         Some(answer)

@@ -29,6 +29,15 @@ pub(crate) fn sample(path: &str, name: &str, seed: usize) -> String {
     body.to_string()
 }
 
+/// A completion of exactly `bytes` bytes.
+pub(crate) fn sized(name: &str, bytes: usize) -> String {
+    let (begin, end) = ("{\"prompt\":\"", "\",\"max_tokens\":2}");
+    let inside = bytes - begin.len() - end.len();
+    let mut prompt = text(name, inside.div_ceil(4));
+    prompt.truncate(inside);
+    [begin, &prompt, end].concat()
+}
+
 /// Blocks of a body's prompts.
 pub(crate) fn blocks(path: &str, body: &str) -> usize {
     let api = identify("POST", path).unwrap();
