@@ -17,6 +17,12 @@ mod answers;
 mod bodies;
 #[path = "envoy/burst.rs"]
 mod burst;
+#[path = "envoy/passing.rs"]
+mod passing;
+#[path = "envoy/privacy.rs"]
+mod privacy;
+#[path = "envoy/unreadable.rs"]
+mod unreadable;
 
 #[path = "support/config.rs"]
 mod config;
@@ -33,3 +39,6 @@ mod prompts;
 #[path = "support/replica.rs"]
 #[allow(dead_code, reason = "shared with the tests of the replica itself")]
 mod replica;
+#[path = "support/rows.rs"]
+#[allow(dead_code, reason = "shared with the tests of the request room")]
+mod rows;
