@@ -17,12 +17,16 @@ mod answers;
 mod bodies;
 #[path = "envoy/burst.rs"]
 mod burst;
+#[path = "envoy/configuration.rs"]
+mod configuration;
 #[path = "envoy/passing.rs"]
 mod passing;
 #[path = "envoy/privacy.rs"]
 mod privacy;
 #[path = "envoy/unreadable.rs"]
 mod unreadable;
+#[path = "envoy/window.rs"]
+mod window;
 
 #[path = "support/config.rs"]
 mod config;
