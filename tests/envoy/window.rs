@@ -88,6 +88,34 @@ async fn clients_that_leave_are_neither_counted_nor_placed() {
 }
 
 #[tokio::test]
+async fn clients_that_leave_make_room_in_a_full_window() {
+    let fleet = Fleet::start(2 * LONG_MS, &[("maxBatchSize", json!(8))]).await;
+    let hold = async |seeds: std::ops::Range<usize>| {
+        let mut connections = Vec::new();
+        for seed in seeds {
+            let mut connection = fleet.envoy.connect().await;
+            let request = post(TEXT, sample(TEXT, "one", seed));
+            connection.write(request).await;
+            connections.push(connection);
+        }
+        connections
+    };
+    let active = "http.llm.downstream_rq_active";
+    let all = hold(0..8).await;
+    fleet.envoy.await_stat(active, 8).await;
+    sleep(Duration::from_millis(200)).await;
+    // Whoever leaves, and be it all of them: the window stays open for those who come.
+    drop(all);
+    fleet.envoy.await_stat(active, 0).await;
+    for connection in hold(8..16).await {
+        let answer = connection.answer().await;
+        let decision = answer.decision();
+        assert!(decision.starts_with("assigned;group=8;wait="), "{decision}");
+    }
+    assert_eq!(fleet.envoy.faults(), [""; 0]);
+}
+
+#[tokio::test]
 async fn a_cold_burst_prefills_each_prompt_once() {
     // Tokens of a prompt: ten of the replica's blocks and one, which is always computed.
     const TOKENS: usize = 161;
