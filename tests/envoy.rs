@@ -23,6 +23,8 @@ mod configuration;
 mod passing;
 #[path = "envoy/privacy.rs"]
 mod privacy;
+#[path = "envoy/replicas.rs"]
+mod replicas;
 #[path = "envoy/unreadable.rs"]
 mod unreadable;
 #[path = "envoy/window.rs"]
