@@ -19,6 +19,8 @@ mod bodies;
 mod burst;
 #[path = "envoy/configuration.rs"]
 mod configuration;
+#[path = "envoy/metrics.rs"]
+mod metrics;
 #[path = "envoy/passing.rs"]
 mod passing;
 #[path = "envoy/privacy.rs"]
