@@ -123,6 +123,7 @@ impl Row {
             .map(|blocks| Request {
                 blocks,
                 candidates: Candidates::All,
+                weight: 1,
             })
             .collect();
         c.benchmark_group(section)

@@ -60,6 +60,7 @@ impl Case {
             .map(|blocks| Request {
                 blocks,
                 candidates: Candidates::All,
+                weight: 1,
             })
             .collect();
         let placement = place(&rules, &replicas, &requests);

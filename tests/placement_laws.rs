@@ -44,6 +44,7 @@ impl Batch {
                     Some(list) => Candidates::Only(list),
                     None => Candidates::All,
                 },
+                weight: 1,
             })
             .collect()
     }
@@ -218,8 +219,12 @@ fn large_batch() -> impl Strategy<Value = Batch> {
 }
 
 fn agrees_with_the_oracle(batch: &Batch) {
-    let placement = batch.place();
-    let answer = oracle::place(&batch.rules, &batch.replicas(), &batch.requests());
+    agrees_with_the_oracle_on(batch, &batch.requests());
+}
+
+fn agrees_with_the_oracle_on(batch: &Batch, requests: &[Request<'_>]) {
+    let placement = place(&batch.rules, &batch.replicas(), requests);
+    let answer = oracle::place(&batch.rules, &batch.replicas(), requests);
     assert_eq!(batch.names(&placement), answer);
 }
 
@@ -239,6 +244,18 @@ proptest! {
     #[test]
     fn a_batch_over_many_replicas_is_placed_as_the_rules_say(batch in wide_batch()) {
         agrees_with_the_oracle(&batch);
+    }
+
+    #[test]
+    fn requests_for_several_samples_weigh_as_the_rules_say(
+        batch in any_batch(),
+        weights in prop::collection::vec(prop_oneof![Just(1u32), 0..5u32, Just(u32::MAX)], 60),
+    ) {
+        let mut requests = batch.requests();
+        for (request, weight) in requests.iter_mut().zip(weights) {
+            request.weight = weight;
+        }
+        agrees_with_the_oracle_on(&batch, &requests);
     }
 
     #[test]
@@ -343,6 +360,7 @@ fn regression_without_replicas_nobody_is_in_a_unit() {
     let request = Request {
         blocks: &[1],
         candidates: Candidates::All,
+        weight: 1,
     };
     let rules = Rules {
         max_per_replica: None,

@@ -51,6 +51,7 @@ fn peak(members: u64, k: u32) -> usize {
         .map(|blocks| Request {
             blocks,
             candidates: Candidates::All,
+            weight: 1,
         })
         .collect();
     let rules = Rules {

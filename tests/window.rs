@@ -158,6 +158,7 @@ fn placed(settings: &Settings, requests: &[Request], order: &[usize]) -> HashMap
         .map(|number| placement::Request {
             blocks: &requests[*number].blocks,
             candidates: Candidates::All,
+            weight: sim::weight(*number),
         })
         .collect();
     let placement = placement::place(&settings.rules, &replicas, &batch);

@@ -50,6 +50,7 @@ fn answer(line: &str, why: bool) -> Result<String, String> {
         .map(|blocks| Request {
             blocks,
             candidates: Candidates::All,
+            weight: 1,
         })
         .collect();
     let explanation = explain(&batch.rules, &replicas, &requests);

@@ -17,7 +17,7 @@ use super::stream::Request;
 use crate::config::Config;
 use crate::match_info::Status;
 use crate::metrics;
-use crate::window::{Arrival, Moment, Release, Settings, StreamId, Worker};
+use crate::window::{Arrival, Moment, Release, Request as Asked, Settings, StreamId, Worker};
 
 /// The most streams that one callback resumes: each nests a call into the VM, and thousands in
 /// one callback have overflowed its stack.
@@ -65,9 +65,10 @@ impl Plugin {
 
     /// A request joins the window, or has an outcome at once.
     pub(super) fn arrive(&self, request: &Rc<Request>, blocks: Vec<u64>) -> Result<(), Outcome> {
+        let asked = Asked { blocks, weight: 1 };
         let now = host::now();
-        let count = u32::try_from(blocks.len()).unwrap_or(u32::MAX);
-        let arrival = self.in_window(|worker, board| worker.arrive(now, request.id, blocks, board));
+        let count = u32::try_from(asked.blocks.len()).unwrap_or(u32::MAX);
+        let arrival = self.in_window(|worker, board| worker.arrive(now, request.id, asked, board));
         match arrival {
             Some(Arrival::Held) => {
                 if let Ok(mut held) = self.held.try_borrow_mut() {

@@ -17,8 +17,11 @@
 //! | 8 | The load of a run is its members; or, when the unit first touches the replica, its blocks less the match. Once placed, the unit's blocks are held wherever it went. | `runs.rs`, `holders.rs` |
 //! | 9 | Less loaded is: lower load in this batch, then fewer running requests, then the bytewise lower name. | `roster.rs`, `loads.rs` |
 //!
-//! Two things the published rules leave open:
+//! Three things the published rules leave open:
 //!
+//! - A request for *n* samples weighs *n*: in the fair share, in the load, and in the room that *k*
+//!   leaves. Its samples are never torn apart, so a replica takes at least one request in a run,
+//!   whatever it weighs. Whether a unit is a group goes by its requests.
 //! - Requests with different candidates are never one unit, but they share the loads and the
 //!   held blocks of the replicas. The fair share counts all replicas. A request that may go
 //!   nowhere is in no unit.
@@ -86,6 +89,8 @@ pub struct Request<'a> {
     pub blocks: &'a [u64],
     /// Where it may go.
     pub candidates: Candidates<'a>,
+    /// How many samples of its prompt it asks for; 0 counts as 1. They stay together.
+    pub weight: u32,
 }
 
 /// The replicas that a request may go to.

@@ -6,7 +6,7 @@ use super::intern::Seed;
 use super::loads::Loads;
 use super::prefer::{ByPrefix, Preference};
 use super::roster::CandidateSets;
-use super::units::Units;
+use super::units::{Members, Units};
 use super::{BalanceBy, Rules, Why};
 
 /// Members of one unit that go to one replica.
@@ -51,7 +51,7 @@ pub(super) fn assign(
     let mut ends = Vec::with_capacity(order.len());
     for &number in order {
         if let Some(unit) = units.get(number) {
-            batch.place(units.blocks(unit), unit.members, unit.candidates);
+            batch.place(units.blocks(unit), units.members(number), unit.candidates);
             ends.push((number, batch.runs.len()));
         }
     }
@@ -74,7 +74,7 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    fn place(&mut self, blocks: &[u64], members: u32, candidates: u32) {
+    fn place(&mut self, blocks: &[u64], mut members: Members<'_>, candidates: u32) {
         let start = self.runs.len();
         if let Some(holders) = &mut self.holders {
             holders.walk(blocks);
@@ -87,17 +87,17 @@ impl Batch<'_> {
             }
             None => ByPrefix::NoMatch,
         };
-        let mut left = members;
+        let left = &mut members;
         match by_prefix {
             ByPrefix::Chosen(rank) => {
-                left -= self.run(blocks, rank, left, Why::Prefix);
-                left -= self.runs_by_load(blocks, candidates, left, Some(rank), Why::LeastLoaded);
+                self.run(blocks, rank, left, Why::Prefix);
+                self.runs_by_load(blocks, candidates, left, Some(rank), Why::LeastLoaded);
             }
             ByPrefix::AllAboveFairShare => {
-                left -= self.runs_by_load(blocks, candidates, left, None, Why::FairShare);
+                self.runs_by_load(blocks, candidates, left, None, Why::FairShare);
             }
             ByPrefix::NoMatch => {
-                left -= self.runs_by_load(blocks, candidates, left, None, Why::LeastLoaded);
+                self.runs_by_load(blocks, candidates, left, None, Why::LeastLoaded);
             }
         }
         self.overflow(candidates, left);
@@ -110,12 +110,11 @@ impl Batch<'_> {
     }
 
     /// **Rules 7 and 8.** A run on a replica that has none of this unit yet: as many members as
-    /// it has room for, and the load that they bring. Returns how many that is.
-    fn run(&mut self, blocks: &[u64], rank: u32, left: u32, why: Why) -> u32 {
-        let room = self.rules.max_per_replica.map_or(u32::MAX, Into::into);
-        let members = left.min(room);
+    /// it has room for, and the load that they bring.
+    fn run(&mut self, blocks: &[u64], rank: u32, left: &mut Members<'_>, why: Why) {
+        let (members, weight) = left.take(self.room());
         let load = match (self.rules.balance_by, &self.holders) {
-            (BalanceBy::Requests, _) => members.into(),
+            (BalanceBy::Requests, _) => weight,
             (BalanceBy::Tokens, None) => blocks.len() as u64,
             (BalanceBy::Tokens, Some(holders)) => {
                 (blocks.len() as u64).saturating_sub(holders.matched(rank).into())
@@ -123,57 +122,75 @@ impl Batch<'_> {
         };
         self.loads.add(rank, load);
         self.runs.push(Run { rank, members, why });
-        members
+    }
+
+    /// What an empty replica has room for, of one unit.
+    fn room(&self) -> u64 {
+        self.rules
+            .max_per_replica
+            .map_or(u64::MAX, |k| k.get().into())
     }
 
     /// **Rule 6.** Runs on the least loaded with room until all members are placed or all
     /// candidates are full. A replica that has any of this unit is full, so each is taken at
-    /// most once, and `full` not at all. Returns how many members that places.
+    /// most once, and `full` not at all.
     fn runs_by_load(
         &mut self,
         blocks: &[u64],
         candidates: u32,
-        members: u32,
+        left: &mut Members<'_>,
         full: Option<u32>,
         mut why: Why,
-    ) -> u32 {
-        let room = self.rules.max_per_replica.map_or(u32::MAX, Into::into);
-        if full.is_none() && members <= room {
+    ) {
+        if full.is_none() && left.weight() <= self.room() {
             // The usual case: one run. Nobody needs to leave the queue.
-            return match self.loads.least(self.sets, candidates) {
-                Some(rank) => self.run(blocks, rank, members, why),
-                None => 0,
-            };
+            if let Some(rank) = self.loads.least(self.sets, candidates) {
+                self.run(blocks, rank, left, why);
+            }
+            return;
         }
         self.taken.clear();
-        let mut left = members;
-        while left > 0
+        while !left.is_empty()
             && let Some(rank) = self.loads.take_least(self.sets, candidates)
         {
             self.taken.push(rank);
             if full != Some(rank) {
-                left -= self.run(blocks, rank, left, why);
+                self.run(blocks, rank, left, why);
                 why = Why::LeastLoaded;
             }
         }
         self.loads.put_back(candidates, self.taken.iter().copied());
-        members - left
     }
 
     /// **Rules 6 to 8** when all candidates are full: one at a time to the least loaded of all.
-    fn overflow(&mut self, candidates: u32, members: u32) {
-        if members == 0 {
+    fn overflow(&mut self, candidates: u32, left: &mut Members<'_>) {
+        if left.is_empty() {
             return;
         }
-        match self.rules.balance_by {
+        match (self.rules.balance_by, left.even()) {
             // Whoever has some of a unit already gets no load for more of it, so the least
             // loaded stays the least loaded.
-            BalanceBy::Tokens => {
+            (BalanceBy::Tokens, _) => {
                 if let Some(rank) = self.loads.least(self.sets, candidates) {
+                    let (members, _) = left.take(u64::MAX);
                     self.push_overflow(rank, members);
                 }
             }
-            BalanceBy::Requests => self.overflow_level_by_level(candidates, members),
+            (BalanceBy::Requests, Some(members)) => {
+                self.overflow_level_by_level(candidates, members);
+            }
+            (BalanceBy::Requests, None) => self.overflow_one_by_one(candidates, left),
+        }
+    }
+
+    /// Members of different weights: the queue knows who is least loaded.
+    fn overflow_one_by_one(&mut self, candidates: u32, left: &mut Members<'_>) {
+        while !left.is_empty()
+            && let Some(rank) = self.loads.least(self.sets, candidates)
+        {
+            let (members, weight) = left.take(1);
+            self.loads.add(rank, weight);
+            self.push_overflow(rank, members);
         }
     }
 

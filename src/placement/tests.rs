@@ -106,6 +106,7 @@ fn the_rules_by_example() {
             .map(|blocks| Request {
                 blocks,
                 candidates: Candidates::All,
+                weight: 1,
             })
             .collect();
         let rules = Rules {
@@ -143,6 +144,7 @@ fn requests_with_different_candidates_are_different_units_that_share_loads() {
     let to = |candidates| Request {
         blocks: &[1, 2],
         candidates,
+        weight: 1,
     };
     let requests = [
         to(Candidates::All),

@@ -12,6 +12,8 @@ pub(super) struct Unit {
     pub(super) first: u32,
     /// How many requests it has.
     pub(super) members: u32,
+    /// What they weigh together.
+    pub(super) weight: u64,
     /// The number of its candidate set.
     pub(super) candidates: u32,
 }
@@ -29,6 +31,16 @@ pub(super) struct Units<'a> {
     units: Interner<Unit>,
     /// The unit of each request, or [`NONE`].
     unit_of: Vec<u32>,
+    /// What each member weighs; none where each weighs 1, as most do.
+    weights: Option<Weights>,
+}
+
+/// The weights of the members of all units, in order of arrival.
+struct Weights {
+    /// Unit after unit.
+    weights: Vec<u32>,
+    /// Where each unit's weights end.
+    ends: Vec<usize>,
 }
 
 impl<'a> Units<'a> {
@@ -60,21 +72,36 @@ impl<'a> Units<'a> {
                     let make = || Unit {
                         first: place,
                         members: 0,
+                        weight: 0,
                         candidates,
                     };
                     let number = units.intern(hash, is_same, make);
                     if let Some(unit) = units.get_mut(number) {
                         unit.members += 1;
+                        unit.weight += u64::from(request.weight.max(1));
                     }
                     number
                 }
             });
         }
+        let even = requests.iter().all(|request| request.weight <= 1);
+        let weights = (!even).then(|| Weights::of(requests, &units, &unit_of));
         Self {
             seed,
             requests,
             units,
             unit_of,
+            weights,
+        }
+    }
+
+    /// The members of this unit, for runs to take from.
+    pub(super) fn members(&self, number: u32) -> Members<'_> {
+        let unit = self.units.get(number);
+        Members {
+            left: unit.map_or(0, |unit| unit.members),
+            weight: unit.map_or(0, |unit| unit.weight),
+            weights: self.weights.as_ref().map(|weights| weights.of_unit(number)),
         }
     }
 
@@ -168,10 +195,101 @@ impl<'a> Units<'a> {
             .iter()
             .filter_map(|&number| self.units.get(number))
             .map(|unit| match balance_by {
-                BalanceBy::Requests => u64::from(unit.members),
+                BalanceBy::Requests => unit.weight,
                 BalanceBy::Tokens => self.blocks(unit).len() as u64,
             })
             .sum();
         total.div_ceil((replicas as u64).max(1))
     }
+}
+
+impl Weights {
+    fn of(requests: &[Request<'_>], units: &Interner<Unit>, unit_of: &[u32]) -> Self {
+        let mut end = 0;
+        let mut ends: Vec<usize> = Vec::with_capacity(units.len());
+        for unit in units.iter() {
+            // Where it begins, for now: each weight that is put in moves it on.
+            ends.push(end);
+            end += unit.members as usize;
+        }
+        let mut weights = vec![1; end];
+        for (request, &number) in requests.iter().zip(unit_of) {
+            if let Some(next) = ends.get_mut(number as usize)
+                && let Some(weight) = weights.get_mut(*next)
+            {
+                *weight = request.weight.max(1);
+                *next += 1;
+            }
+        }
+        Self { weights, ends }
+    }
+
+    fn of_unit(&self, number: u32) -> &[u32] {
+        let number = number as usize;
+        let before = number.checked_sub(1).and_then(|n| self.ends.get(n));
+        let start = before.copied().unwrap_or(0);
+        let end = self.ends.get(number).copied().unwrap_or(start);
+        self.weights.get(start..end).unwrap_or(&[])
+    }
+}
+
+/// The members of a unit that are not placed yet, in order of arrival.
+pub(super) struct Members<'a> {
+    left: u32,
+    weight: u64,
+    /// What each weighs; none where each weighs 1.
+    weights: Option<&'a [u32]>,
+}
+
+impl Members<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.left == 0
+    }
+
+    /// What those that are left weigh together.
+    pub(super) fn weight(&self) -> u64 {
+        self.weight
+    }
+
+    /// How many are left, if each weighs 1.
+    pub(super) fn even(&self) -> Option<u32> {
+        self.weights.is_none().then_some(self.left)
+    }
+
+    /// **Rule 7.** Takes as many as fit into the room, and at least one: how many that is, and
+    /// what they weigh.
+    pub(super) fn take(&mut self, room: u64) -> (u32, u64) {
+        let (members, weight) = if self.weight <= room {
+            (self.left, self.weight)
+        } else {
+            match self.weights {
+                None => {
+                    let members = u32::try_from(room).unwrap_or(u32::MAX);
+                    let members = members.max(1).min(self.left);
+                    (members, members.into())
+                }
+                Some(weights) => first_that_fit(weights, room),
+            }
+        };
+        self.left -= members;
+        self.weight -= weight;
+        let rest = |weights: &mut &[u32]| {
+            *weights = weights.get(members as usize..).unwrap_or(&[]);
+        };
+        self.weights.as_mut().into_iter().for_each(rest);
+        (members, weight)
+    }
+}
+
+fn first_that_fit(weights: &[u32], room: u64) -> (u32, u64) {
+    let mut taken = (0, 0);
+    for &weight in weights {
+        let (members, sum) = taken;
+        let sum = sum + u64::from(weight);
+        if members > 0 && sum > room {
+            break;
+        }
+        taken = (members + 1, sum);
+    }
+    taken
 }

@@ -37,6 +37,8 @@ pub(super) enum Message<'a> {
         stream: StreamId,
         /// When the window must close, at the latest, for this request.
         close_by: Moment,
+        /// How many samples it asks for.
+        weight: u32,
         /// The block hashes, each 8 bytes little-endian.
         #[serde(borrow)]
         blocks: &'a [u8],

@@ -70,6 +70,15 @@ pub struct Settings {
     pub replicas: Vec<String>,
 }
 
+/// A request that asks to be placed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The block hashes of all its prompts.
+    pub blocks: Vec<u64>,
+    /// How many samples it asks for, at least 1.
+    pub weight: u32,
+}
+
 /// What became of a request that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {

@@ -12,6 +12,7 @@ pub(super) struct Member {
     pub(super) from: WorkerId,
     pub(super) stream: StreamId,
     pub(super) blocks: Vec<u64>,
+    pub(super) weight: u32,
 }
 
 /// What the owner knows of one index of the window.
@@ -132,6 +133,7 @@ impl Owned {
             .map(|member| Request {
                 blocks: &member.blocks,
                 candidates: Candidates::All,
+                weight: member.weight,
             })
             .collect();
         let placement = place(&settings.rules, &replicas, &requests);

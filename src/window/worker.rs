@@ -9,13 +9,13 @@ use super::owned::{Member, Owned};
 use super::record::{self, Joined, Joining, Seat};
 use super::shared::{Moment, Refused, Shared};
 use super::slots::{Membership, WorkerId};
-use super::{Arrival, GIVE_UP, RESCUE_WINDOW, Release, Settings};
+use super::{Arrival, GIVE_UP, RESCUE_WINDOW, Release, Request, Settings};
 
 /// A request that waits.
 #[derive(Debug)]
 struct Held {
     arrived_at: Moment,
-    blocks: Vec<u64>,
+    request: Request,
     seat: Seat,
     /// When to look after it, if no answer came.
     guard: Moment,
@@ -60,22 +60,22 @@ impl Worker {
         self.held.len()
     }
 
-    /// A request arrived, complete, with the block hashes of its prompts.
+    /// A request arrived, complete.
     pub fn arrive(
         &mut self,
         now: Moment,
         stream: StreamId,
-        blocks: Vec<u64>,
+        request: Request,
         shared: &mut dyn Shared,
     ) -> Arrival {
         let close_by = now.plus(self.settings.window);
         let give_up = close_by.plus(GIVE_UP);
         match self.join(now, close_by, shared) {
             Ok(Joined::Seat(seat)) => {
-                self.offer(seat, close_by, stream, &blocks, shared);
+                self.offer(seat, close_by, stream, &request, shared);
                 let held = Held {
                     arrived_at: now,
-                    blocks,
+                    request,
                     seat,
                     guard: seat.guard(now).min(give_up),
                 };
@@ -182,7 +182,7 @@ impl Worker {
         seat: Seat,
         close_by: Moment,
         stream: StreamId,
-        blocks: &[u64],
+        request: &Request,
         shared: &mut dyn Shared,
     ) {
         let Some(me) = self.membership.id() else {
@@ -193,7 +193,8 @@ impl Worker {
                 let member = Member {
                     from: me,
                     stream,
-                    blocks: blocks.to_vec(),
+                    blocks: request.blocks.clone(),
+                    weight: request.weight,
                 };
                 window.arrived(seat.index, member);
             }
@@ -204,7 +205,8 @@ impl Worker {
                 from: me,
                 stream,
                 close_by,
-                blocks: &blocks_to_bytes(blocks),
+                weight: request.weight,
+                blocks: &blocks_to_bytes(&request.blocks),
             };
             send(shared, seat.owner, message);
         }
@@ -232,6 +234,7 @@ impl Worker {
                 from,
                 stream,
                 close_by,
+                weight,
                 blocks,
             } => match self.owned_window(window) {
                 Some(owned) => {
@@ -240,6 +243,7 @@ impl Worker {
                         from,
                         stream,
                         blocks,
+                        weight,
                     };
                     owned.close_by(close_by);
                     owned.arrived(index, member);
@@ -280,7 +284,7 @@ impl Worker {
             self.ready.push_back(Release {
                 stream,
                 decision,
-                blocks: u32::try_from(held.blocks.len()).unwrap_or(u32::MAX),
+                blocks: u32::try_from(held.request.blocks.len()).unwrap_or(u32::MAX),
                 arrived_at: held.arrived_at,
                 window: held.seat.window,
             });
@@ -370,7 +374,7 @@ impl Worker {
             Ok(Joined::Full) | Err(Refused) => None,
         };
         if let Some(seat) = seat {
-            self.offer(seat, close_by, stream, &held.blocks, shared);
+            self.offer(seat, close_by, stream, &held.request, shared);
         }
         let held = Held {
             seat: seat.unwrap_or(held.seat),

@@ -80,11 +80,13 @@ pub(crate) fn place(
     singles.sort_by_key(|unit| std::cmp::Reverse(unit.blocks.len()));
     let placed: Vec<&Unit<'_>> = groups.into_iter().chain(singles).collect();
 
+    let weight = |&i: &usize| requests[i].weight.max(1) as usize;
+
     // Rule 4.
     let total: usize = placed
         .iter()
         .map(|unit| match rules.balance_by {
-            BalanceBy::Requests => unit.members.len(),
+            BalanceBy::Requests => unit.members.iter().map(weight).sum(),
             BalanceBy::Tokens => unit.blocks.len(),
         })
         .sum();
@@ -114,7 +116,8 @@ pub(crate) fn place(
             let has = |name: &str| taken.get(name).copied().unwrap_or(0);
             // Rule 6.
             let everyone = || unit.candidates.iter().copied();
-            let with_room = || everyone().filter(|name| has(name) < k);
+            // A run leaves room only where it takes the last member, or where the next is too heavy.
+            let with_room = || everyone().filter(|name| has(name) == 0);
             let mut chosen = None;
             if m > 0 && taken.is_empty() {
                 chosen = with_room()
@@ -126,10 +129,13 @@ pub(crate) fn place(
                 .or_else(|| everyone().min_by_key(busy))
                 .unwrap();
             // Rule 7.
-            let run = (k.saturating_sub(has(name))).clamp(1, left.len());
+            let fits =
+                |&n: &usize| has(name) == 0 && left[..n].iter().map(weight).sum::<usize>() <= k;
+            let run = (1..=left.len()).rev().find(fits).unwrap_or(1);
+            let run_weight: usize = left[..run].iter().map(weight).sum();
             // Rule 8.
             *load.get_mut(name).unwrap() += match rules.balance_by {
-                BalanceBy::Requests => run,
+                BalanceBy::Requests => run_weight,
                 BalanceBy::Tokens if has(name) > 0 => 0,
                 BalanceBy::Tokens => unit.blocks.len().saturating_sub(matched(name)),
             };

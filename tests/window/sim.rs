@@ -36,6 +36,11 @@ pub(crate) struct Request {
     pub(crate) blocks: Vec<u64>,
 }
 
+/// How many samples a request asks for.
+pub(crate) fn weight(request: usize) -> u32 {
+    u32::try_from(request % 3 + 1).unwrap()
+}
+
 /// What may go wrong in a schedule.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Faults {
@@ -227,9 +232,12 @@ impl Sim {
         match event {
             Event::Arrive(request) => {
                 vm.arriving.set(Some(request));
-                let blocks = self.requests[request].blocks.clone();
+                let asked = window::Request {
+                    blocks: self.requests[request].blocks.clone(),
+                    weight: weight(request),
+                };
                 let stream = u32::try_from(request).unwrap();
-                let arrival = vm.worker.borrow_mut().arrive(now, stream, blocks, port);
+                let arrival = vm.worker.borrow_mut().arrive(now, stream, asked, port);
                 vm.arriving.set(None);
                 if arrival != Arrival::Held {
                     self.fates.borrow_mut()[request].push(Fate::Passed(arrival));
