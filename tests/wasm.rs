@@ -43,4 +43,6 @@ fn one_request() {
     let upstream = world.exchanges[0].upstream.as_ref().unwrap();
     let status = upstream.headers.text("x-burst-prefix-cache");
     assert_eq!(status.unwrap(), "alone;wait=100");
+    let ticks = told.matches("Tick").count();
+    assert!(ticks <= 3, "nothing waits, and it ticks on\n{told}");
 }
