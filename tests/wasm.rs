@@ -9,7 +9,7 @@
 
 mod harness;
 
-use harness::{Client, Headers, MILLI, Part, Proxy, SECRET};
+use harness::{Client, Headers, Kind, MILLI, Part, Proxy, SECRET, Schedule, wrongs};
 
 #[test]
 fn one_request() {
@@ -45,4 +45,62 @@ fn one_request() {
     assert_eq!(status.unwrap(), "alone;wait=100");
     let ticks = told.matches("Tick").count();
     assert!(ticks <= 3, "nothing waits, and it ticks on\n{told}");
+}
+
+/// Runs a schedule and checks it; what is wrong, and the trace.
+fn run(kind: Kind, seed: u64) -> Result<(), String> {
+    let schedule = Schedule::new(kind, seed);
+    let mut proxy = schedule.proxy();
+    proxy.run();
+    let world = proxy.world();
+    let wrongs = wrongs(&schedule, &world);
+    if wrongs.is_empty() {
+        return Ok(());
+    }
+    let told = world.witness.told();
+    let wrongs = wrongs.join("\n");
+    Err(format!(
+        "{kind:?} {seed}:\n{told}{wrongs}\n{}",
+        schedule.configs.join("\n")
+    ))
+}
+
+fn schedules(kind: Kind) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse::<u64>().ok());
+    let seeds: Vec<u64> = match number("WASM_SEED") {
+        Some(seed) => vec![seed],
+        None => (0..number("WASM_SCHEDULES").unwrap_or(50))
+            .map(|_| fastrand::u64(..))
+            .collect(),
+    };
+    for seed in seeds {
+        if let Err(wrong) = run(kind, seed) {
+            panic!("{wrong}\nreplay with WASM_SEED={seed}");
+        }
+    }
+}
+
+#[test]
+fn calm() {
+    schedules(Kind::Calm);
+}
+#[test]
+fn leaving() {
+    schedules(Kind::Leaving);
+}
+#[test]
+fn deaths() {
+    schedules(Kind::Deaths);
+}
+#[test]
+fn updates() {
+    schedules(Kind::Updates);
+}
+#[test]
+fn late() {
+    schedules(Kind::Late);
+}
+#[test]
+fn rough() {
+    schedules(Kind::Rough);
 }

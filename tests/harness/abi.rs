@@ -3,7 +3,7 @@
 use wasmtime::{Linker, Result};
 
 use super::call::{Call, Host};
-use super::exchange::Headers;
+use super::exchange::{Fate, Headers};
 use super::fabric::Listener;
 use super::status::Status;
 use super::world::{Callback, Event, World};
@@ -67,8 +67,8 @@ fn link_shared(linker: &mut Linker<Host>) -> Result<()> {
             let token_of = {
                 let mut world = call.world();
                 let root = world.acts_on_root(call.vm);
-                let thread = world.machines[call.vm].thread;
-                world.fabric.register(&name, Listener { thread, root })
+                let (thread, vm) = (world.machines[call.vm].thread, call.vm);
+                world.fabric.register(&name, Listener { thread, vm, root })
             };
             call.number(token, token_of)?;
             Ok(0)
@@ -123,13 +123,32 @@ fn set(world: &mut World, vm: usize, key: &str, value: Vec<u8>, cas: u32) -> Res
         let machine = &world.machines[vm];
         let request = machine.streams.get(&machine.current).copied();
         match (machine.callback, request) {
-            (Callback::Request, Some(request)) => world.witness.joined(key, request),
+            (Callback::Request, Some(request)) => joined(world, key, request),
             (Callback::Root, _) => world.witness.closed(key),
             _ => {}
         }
     }
     world.trace(format!("vm {vm} wrote {}", tail(key)));
     Ok(())
+}
+
+/// A request took a seat in the window: there must have been one.
+fn joined(world: &mut World, key: &str, request: usize) {
+    let window = world.witness.joined(key, request);
+    let exchanges = &world.exchanges;
+    let stays = |request: &&usize| exchanges[**request].fate != Some(Fate::Left);
+    let members = window.iter().filter(stays).count();
+    let most = most_members(&world.configs[exchanges[request].config]);
+    if world.whole_windows && most.is_some_and(|most| members > most) {
+        let wrong = format!("request {request} joined as number {members} of {most:?}");
+        world.witness.wrong(wrong);
+    }
+}
+
+/// `maxBatchSize` of a configuration.
+fn most_members(config: &[u8]) -> Option<usize> {
+    let config = burst_prefix_cache::config::Config::parse(config).ok()?;
+    config.max_batch.map(|most| most.get() as usize)
 }
 
 /// The part of a key that tells it from the others.
@@ -139,7 +158,7 @@ fn tail(key: &str) -> &str {
 
 fn enqueue(world: &mut World, token: u32, message: Vec<u8>) -> Result<(), Status> {
     world.witness.no_prompt("a message", &message);
-    let Listener { thread, root } = world.fabric.enqueue(token, message)?;
+    let Listener { thread, root, .. } = world.fabric.enqueue(token, message)?;
     let late = world.rng.u64(..=world.faults.late_messages);
     let at = world.now + late;
     world.plan(

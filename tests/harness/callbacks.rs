@@ -39,7 +39,15 @@ impl Thread {
         let number = self.number;
         self.world().trace(format!("thread {number}: {event:?}"));
         match event {
-            Event::Part(request) => self.part(request).await,
+            Event::Part(request) => {
+                let done = self.part(request).await;
+                if done.is_err() {
+                    // Its VM may have died before it knew of it.
+                    let exchange = &mut self.world().exchanges[request];
+                    exchange.fate.get_or_insert(Fate::Lost);
+                }
+                done
+            }
             Event::Leave(request) => self.leave(request).await,
             Event::Respond(request) => self.respond(request).await,
             Event::Notify { root, token, .. } => {

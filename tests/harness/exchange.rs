@@ -124,6 +124,8 @@ pub(crate) enum Fate {
 #[derive(Debug)]
 pub(crate) struct Exchange {
     pub(crate) client: Client,
+    /// The whole body, if the client ever sends all of it.
+    pub(crate) sent: Option<Vec<u8>>,
     /// The VM and the context in it that hold it; none before the headers and after the end.
     pub(crate) vm: Option<usize>,
     pub(crate) context: u32,
@@ -149,6 +151,7 @@ impl Exchange {
     pub(crate) fn new(client: Client) -> Self {
         Self {
             headers: client.headers.clone(),
+            sent: client.body(),
             client,
             vm: None,
             context: 0,

@@ -8,6 +8,7 @@ use super::status::Status;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Listener {
     pub(crate) thread: usize,
+    pub(crate) vm: usize,
     pub(crate) root: u32,
 }
 

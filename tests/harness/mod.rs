@@ -10,16 +10,20 @@
 mod abi;
 mod call;
 mod callbacks;
+mod checks;
 mod engine;
 mod exchange;
 mod fabric;
 mod proxy;
+mod schedule;
 mod status;
 mod wasi;
 mod witness;
 mod world;
 
+pub(crate) use checks::wrongs;
 pub(crate) use exchange::{Client, Headers, Part};
 pub(crate) use proxy::Proxy;
+pub(crate) use schedule::{Kind, Schedule};
 pub(crate) use witness::SECRET;
 pub(crate) use world::MILLI;

@@ -62,15 +62,15 @@ impl Witness {
         }
     }
 
-    /// A request took a seat in the window of this cell.
-    pub(crate) fn joined(&mut self, cell: &str, request: usize) {
+    /// A request took a seat in the window of this cell; the window.
+    pub(crate) fn joined(&mut self, cell: &str, request: usize) -> &[usize] {
         let windows = self.windows.entry(cell.to_owned()).or_default();
         if windows.is_empty() {
             windows.push(Vec::new());
         }
-        if let Some(window) = windows.last_mut() {
-            window.push(request);
-        }
+        let window = windows.last_mut().unwrap();
+        window.push(request);
+        window
     }
 
     /// A worker wrote the window's cell by itself.

@@ -116,6 +116,8 @@ pub(crate) struct World {
     /// `allow_on_headers_stop_iteration`.
     pub(crate) headers_stop: bool,
     pub(crate) buffer_limit: usize,
+    /// Nothing goes wrong by which a window could fall apart.
+    pub(crate) whole_windows: bool,
     pub(crate) threads: Vec<Thread>,
     pub(crate) machines: Vec<Machine>,
     pub(crate) exchanges: Vec<Exchange>,
@@ -139,6 +141,7 @@ impl World {
             configs,
             headers_stop: true,
             buffer_limit: 4 << 20,
+            whole_windows: false,
             threads: (0..threads)
                 .map(|_| Thread {
                     vm: None,
