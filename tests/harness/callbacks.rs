@@ -50,6 +50,7 @@ impl Thread {
             }
             Event::Leave(request) => self.leave(request).await,
             Event::Respond(request) => self.respond(request).await,
+            Event::Log(request) => self.log(request).await,
             Event::Notify { root, token, .. } => {
                 if self.has_root(root) {
                     let ready = Into::QueueReady { token };
@@ -147,8 +148,8 @@ impl Thread {
         Ok(number)
     }
 
-    /// A new root context with a configuration; whether the filter took it.
-    pub(crate) async fn configure(&mut self, config: usize) -> Done<bool> {
+    /// A new root context with a configuration.
+    async fn configure(&mut self, config: usize) -> Done {
         let Some(vm) = self.vm.as_ref().map(|vm| vm.number) else {
             return Err(Trapped);
         };
@@ -176,10 +177,11 @@ impl Thread {
             let configure = Into::Configure { size };
             taken = self.call(Callback::Root, root, configure).await? != 0;
         }
+        self.world().witness.refused += usize::from(!taken);
         if before != 0 {
             self.retire(before).await?;
         }
-        Ok(taken)
+        Ok(())
     }
 
     /// A root context that is not the newest ends with its last stream.
@@ -434,6 +436,20 @@ impl Thread {
         if action != CONTINUE {
             let wrong = format!("the response of request {request} was stopped");
             self.world().witness.wrong(wrong);
+        }
+        Ok(())
+    }
+
+    /// Envoy can be told to log a request also while it lasts.
+    async fn log(&mut self, request: usize) -> Done {
+        let (open, context) = {
+            let world = self.world();
+            let exchange = &world.exchanges[request];
+            (exchange.open(), exchange.context)
+        };
+        if open {
+            self.call(Callback::Response, context, Into::Log).await?;
+            self.go_on().await?;
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::status::Status;
+use super::world::MILLI;
 
 /// Headers: several may have the same name, and names are lower-case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -70,6 +71,54 @@ pub(crate) struct Client {
 }
 
 impl Client {
+    /// A request on a worker thread, all of it at a moment in milliseconds.
+    pub(crate) fn post(thread: usize, millis: u64, path: &str, body: &[u8]) -> Self {
+        let at = millis * MILLI;
+        let data = Part::Data {
+            bytes: body.to_vec(),
+            end: true,
+        };
+        Self {
+            thread,
+            headers: Headers::new([(":method", "POST"), (":path", path)]),
+            parts: [(at, Part::Headers { end: false }), (at, data)].into(),
+            leaves: None,
+        }
+    }
+
+    /// A completion of a prompt.
+    pub(crate) fn completion(thread: usize, millis: u64, prompt: &str) -> Self {
+        let body = serde_json::json!({"model": "m", "prompt": prompt});
+        Self::post(
+            thread,
+            millis,
+            "/v1/completions",
+            body.to_string().as_bytes(),
+        )
+    }
+
+    /// Another header.
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Vec<u8>>) -> Self {
+        self.headers.0.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// The same body in pieces, each at a moment in milliseconds.
+    pub(crate) fn in_pieces(mut self, millis: &[u64]) -> Self {
+        let body = self.body().unwrap_or_default();
+        self.parts.truncate(1);
+        let size = body.len().div_ceil(millis.len()).max(1);
+        for (bytes, millis) in body.chunks(size).zip(millis) {
+            let bytes = bytes.to_vec();
+            let part = Part::Data { bytes, end: false };
+            self.parts.push_back((millis * MILLI, part));
+        }
+        if let Some((_, Part::Data { end, .. })) = self.parts.back_mut() {
+            *end = true;
+        }
+        self
+    }
+
     /// All bytes of the body, if it ever ends.
     pub(crate) fn body(&self) -> Option<Vec<u8>> {
         let ends = |part: &Part| match part {

@@ -22,8 +22,8 @@ mod witness;
 mod world;
 
 pub(crate) use checks::wrongs;
-pub(crate) use exchange::{Client, Headers, Part};
+pub(crate) use exchange::{Client, Fate, Part};
 pub(crate) use proxy::Proxy;
 pub(crate) use schedule::{Kind, Schedule};
 pub(crate) use witness::SECRET;
-pub(crate) use world::MILLI;
+pub(crate) use world::{Event, MILLI, World};

@@ -80,6 +80,12 @@ impl Schedule {
         let spread = window_ms * MILLI * rng.u64(0..6) / 2;
         for _ in 0..count {
             let client = schedule.client(rng, spread);
+            if rng.u32(..16) == 0 {
+                let at = START + rng.u64(..=spread + window_ms * MILLI);
+                schedule
+                    .events
+                    .push((at, Event::Log(schedule.clients.len())));
+            }
             schedule.clients.push(client);
         }
         schedule.plan_faults(rng, spread + 2 * window_ms * MILLI);
@@ -136,7 +142,7 @@ impl Schedule {
     }
 
     fn plan_faults(&mut self, rng: &mut Rng, lasts: u64) {
-        let mut moment = |rng: &mut Rng| START + rng.u64(..=lasts);
+        let moment = |rng: &mut Rng| START + rng.u64(..=lasts);
         if matches!(self.kind, Kind::Deaths | Kind::Rough) {
             for _ in 0..rng.usize(1..=self.threads) {
                 let thread = rng.usize(..self.threads);

@@ -23,6 +23,8 @@ pub(crate) struct Witness {
     pub(crate) log: Vec<(u32, String)>,
     pub(crate) metrics: BTreeMap<String, Metric>,
     pub(crate) wrong: Vec<String>,
+    /// How often the filter refused a configuration.
+    pub(crate) refused: usize,
     /// The requests that joined each window of each configuration, in order; by the name of the
     /// window's cell.
     pub(crate) windows: BTreeMap<String, Vec<Vec<usize>>>,

@@ -20,6 +20,8 @@ pub(crate) enum Event {
     Leave(usize),
     /// A replica answers.
     Respond(usize),
+    /// Envoy logs the request, which goes on.
+    Log(usize),
     Notify {
         thread: usize,
         root: u32,
@@ -182,9 +184,10 @@ impl World {
 
     pub(crate) fn thread_of(&self, event: Event) -> usize {
         match event {
-            Event::Part(request) | Event::Leave(request) | Event::Respond(request) => {
-                self.exchanges[request].client.thread
-            }
+            Event::Part(request)
+            | Event::Leave(request)
+            | Event::Respond(request)
+            | Event::Log(request) => self.exchanges[request].client.thread,
             Event::Notify { thread, .. }
             | Event::Tick { thread, .. }
             | Event::Trap { thread, .. }
