@@ -9,7 +9,6 @@
 
 mod abi;
 mod call;
-mod callbacks;
 mod checks;
 mod engine;
 mod exchange;
@@ -17,6 +16,8 @@ mod fabric;
 mod proxy;
 mod schedule;
 mod status;
+mod streams;
+mod thread;
 mod wasi;
 mod witness;
 mod world;

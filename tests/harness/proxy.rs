@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use super::call::lock;
-use super::callbacks::Thread;
 use super::exchange::Client;
+use super::thread::Thread;
 use super::world::{Event, MILLI, World};
 
 /// For so long a callback may be in progress while others come between.
