@@ -5,8 +5,6 @@
 //! store whose calls run on a stack of their own, so that a host call can stop in the middle of a
 //! callback and let other workers go on. Nothing is left to chance but by the seed.
 
-#![allow(dead_code, reason = "each test crate uses a part of it")]
-
 mod abi;
 mod call;
 mod checks;

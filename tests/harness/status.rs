@@ -7,7 +7,6 @@ pub(crate) enum Status {
     BadArgument = 2,
     Empty = 7,
     CasMismatch = 8,
-    Unimplemented = 12,
 }
 
 impl Status {

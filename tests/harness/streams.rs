@@ -4,7 +4,7 @@
 use super::engine::Into;
 use super::exchange::{Exchange, Fate, Flow, Part};
 use super::thread::{Done, Thread};
-use super::world::{Callback, Event, MILLI, World};
+use super::world::{Callback, Event, MILLI, World, most_members};
 
 const CONTINUE: u32 = 0;
 
@@ -136,6 +136,7 @@ impl Thread {
                 world.exchanges[request].resumes += 1;
             }
             forward(&mut world, request);
+            full(&mut world, request);
         } else {
             world.exchanges[request].flow = Flow::Stopped;
         }
@@ -238,6 +239,29 @@ impl Thread {
         self.call(Callback::Response, context, Into::Delete).await?;
         self.world().forget(request);
         self.retire(root).await
+    }
+}
+
+/// A request that was told that its window is full: it must be. Where callbacks interleave it may
+/// have changed in the meantime.
+fn full(world: &mut World, request: usize) {
+    let exchange = &world.exchanges[request];
+    let status = exchange.headers.get("x-burst-prefix-cache");
+    if !world.whole_windows
+        || world.faults.yield_one_in > 0
+        || world.configs.len() > 1
+        || status.as_deref() != Some(b"batch-full")
+    {
+        return;
+    }
+    let windows = world.witness.windows.values().next();
+    let window = windows.and_then(|windows| windows.last());
+    let stays = |request: &&usize| world.exchanges[**request].fate != Some(Fate::Left);
+    let members = window.map_or(0, |window| window.iter().filter(stays).count());
+    let most = most_members(&world.configs[exchange.config]);
+    if most.is_none_or(|most| members < most) {
+        let wrong = format!("request {request} found {members} in a full window");
+        world.witness.wrong(wrong);
     }
 }
 

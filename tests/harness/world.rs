@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use burst_prefix_cache::config::Config;
 use fastrand::Rng;
 
 use super::exchange::{Client, Exchange, Fate, Headers};
@@ -310,4 +311,10 @@ impl World {
         let status = status.to_string();
         self.exchanges[request].response = Some(Headers::new([(":status", status.as_str())]));
     }
+}
+
+/// `maxBatchSize` of a configuration.
+pub(crate) fn most_members(config: &[u8]) -> Option<usize> {
+    let config = Config::parse(config).ok()?;
+    config.max_batch.map(|most| most.get() as usize)
 }

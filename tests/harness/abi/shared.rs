@@ -6,7 +6,7 @@ use crate::harness::call::{Call, Host};
 use crate::harness::exchange::Fate;
 use crate::harness::fabric::Listener;
 use crate::harness::status::Status;
-use crate::harness::world::{Callback, Event, World};
+use crate::harness::world::{Callback, Event, World, most_members};
 
 pub(super) fn link(linker: &mut Linker<Host>) -> Result<()> {
     host!(
@@ -118,12 +118,6 @@ fn joined(world: &mut World, key: &str, request: usize) {
         let wrong = format!("request {request} joined as number {members} of {most:?}");
         world.witness.wrong(wrong);
     }
-}
-
-/// `maxBatchSize` of a configuration.
-fn most_members(config: &[u8]) -> Option<usize> {
-    let config = burst_prefix_cache::config::Config::parse(config).ok()?;
-    config.max_batch.map(|most| most.get() as usize)
 }
 
 /// The part of a key that tells it from the others.
