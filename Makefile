@@ -14,6 +14,7 @@ ENVOY_VERSION ?= 1.40.0
 ENVOY_DIR := target/tools/envoy-$(ENVOY_VERSION)
 export ENVOY ?= $(CURDIR)/$(ENVOY_DIR)/envoy/_bin/envoy
 PYTHON ?= python3
+SCHEDULES ?= 100000
 
 .PHONY: help
 help: ## List the targets
@@ -65,6 +66,10 @@ demo: demo-plan build tools ## One RL step through Envoy, without and with the f
 test: build tools ## All tests, the real Envoy included
 	cargo test --locked
 	cargo test --locked --example replica
+
+.PHONY: simulate
+simulate: build ## Very many seeded schedules of the filter over simulated workers; SCHEDULES=n
+	WASM_SCHEDULES=$(SCHEDULES) cargo test --locked --test wasm -- --ignored --nocapture simulate
 
 .PHONY: lint
 lint: target ## Formatting and clippy, natively and for wasm; warnings are errors

@@ -135,8 +135,8 @@ impl Plugin {
     /// The tick.
     pub(super) fn tick(&self) {
         let now = host::now();
-        // The period runs again from here on, so that what was set before is no longer true.
-        self.tick_at.set(None);
+        // The period runs again from here on: the tick is set, and for no moment that is wanted.
+        self.tick_at.set(Some(Moment::default()));
         self.in_window(|worker, board| worker.tick(now, board));
         self.pass_stuck(now);
         self.release_ready(now);
