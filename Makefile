@@ -58,13 +58,19 @@ demo: demo-plan build tools ## One RL step through Envoy, without and with the f
 .PHONY: test
 test: build tools ## All tests, the real Envoy included
 	cargo test --locked
-	cargo test --locked --example replica
+	cargo test --locked --example replica --example explain
+
+.PHONY: bench
+bench: target ## Speed, natively and as WebAssembly, beside the reference's; ARGS=filter
+	cargo build --locked --release --target $(TARGET) --package burst-prefix-cache-bench-guest \
+		--target-dir target/bench
+	cargo bench --locked --bench placement -- $(ARGS)
 
 .PHONY: lint
 lint: target ## Formatting and clippy, natively and for wasm; warnings are errors
-	cargo fmt --check
+	cargo fmt --all --check
 	cargo clippy --locked --all-targets -- -D warnings
-	cargo clippy --locked --target $(TARGET) --lib -- -D warnings
+	cargo clippy --locked --workspace --target $(TARGET) --lib -- -D warnings
 
 .PHONY: clean
 clean: ## Remove all that was built and installed
