@@ -15,6 +15,8 @@ ENVOY_DIR := target/tools/envoy-$(ENVOY_VERSION)
 export ENVOY ?= $(CURDIR)/$(ENVOY_DIR)/envoy/_bin/envoy
 PYTHON ?= python3
 SCHEDULES ?= 100000
+# What runs the built filter in tests and benches.
+ENGINE := --features wasm-engine
 
 .PHONY: help
 help: ## List the targets
@@ -64,18 +66,24 @@ demo: demo-plan build tools ## One RL step through Envoy, without and with the f
 
 .PHONY: test
 test: build tools ## All tests, the real Envoy included
-	cargo test --locked
-	cargo test --locked --example replica
+	cargo test --locked $(ENGINE)
+	cargo test --locked $(ENGINE) --example replica --example explain
+
+.PHONY: bench
+bench: target ## Speed, natively and as WebAssembly, beside the reference's; ARGS=filter
+	cargo build --locked --release --target $(TARGET) --package burst-prefix-cache-bench-guest \
+		--target-dir target/bench
+	cargo bench --locked $(ENGINE) --bench placement -- $(ARGS)
 
 .PHONY: simulate
 simulate: build ## Very many seeded schedules of the filter over simulated workers; SCHEDULES=n
-	WASM_SCHEDULES=$(SCHEDULES) cargo test --locked --test wasm -- --ignored --nocapture simulate
+	WASM_SCHEDULES=$(SCHEDULES) cargo test --locked $(ENGINE) --test wasm -- --ignored --nocapture simulate
 
 .PHONY: lint
 lint: target ## Formatting and clippy, natively and for wasm; warnings are errors
-	cargo fmt --check
-	cargo clippy --locked --all-targets -- -D warnings
-	cargo clippy --locked --target $(TARGET) --lib -- -D warnings
+	cargo fmt --all --check
+	cargo clippy --locked $(ENGINE) --all-targets -- -D warnings
+	cargo clippy --locked --workspace --target $(TARGET) --lib -- -D warnings
 
 .PHONY: clean
 clean: ## Remove all that was built and installed

@@ -88,8 +88,11 @@ impl Holders {
     /// these replicas.
     pub(super) fn hold(&mut self, blocks: &[u64], ranks: impl Iterator<Item = u32>) {
         self.touched.fill(0);
+        let mut first = None;
+        let mut is_single = true;
         for rank in ranks {
             bits::insert(&mut self.touched, rank);
+            is_single &= *first.get_or_insert(rank) == rank;
         }
         // What the walk found to be held by all of them needs no change.
         let mut held: usize = self
@@ -97,7 +100,10 @@ impl Holders {
             .take_while(|(holders, _)| bits::is_subset(&self.touched, holders))
             .map(|(_, blocks)| blocks as usize)
             .sum();
-        let touched = self.sets.add(&self.touched);
+        let touched = match first {
+            Some(rank) if is_single => self.sets.add_single(rank, &self.touched),
+            _ => self.sets.add(&self.touched),
+        };
         // The last union: neighbours mostly need the same.
         let mut union = (NONE, NONE);
         for blocks in blocks.chunks(64) {
@@ -179,6 +185,9 @@ struct SharedSets {
     /// How many name each set.
     uses: Vec<u32>,
     free: Vec<u32>,
+    /// The set of each replica alone, once there is one. Most units go to one replica, and there
+    /// are far more units than replicas.
+    singles: Vec<u32>,
     scratch: Vec<u64>,
 }
 
@@ -188,6 +197,7 @@ impl SharedSets {
             sets: BitSets::new(replicas),
             uses: Vec::new(),
             free: Vec::new(),
+            singles: vec![NONE; replicas],
             scratch: Vec::new(),
         }
     }
@@ -210,6 +220,21 @@ impl SharedSets {
                 self.uses.len() as u32 - 1
             }
         }
+    }
+
+    /// The set of this replica alone, in use once more. It stays for the whole batch.
+    fn add_single(&mut self, rank: u32, set: &[u64]) -> u32 {
+        let known = self.singles.get(rank as usize).copied().unwrap_or(NONE);
+        if known != NONE {
+            self.retain(known);
+            return known;
+        }
+        let number = self.add(set);
+        if let Some(single) = self.singles.get_mut(rank as usize) {
+            *single = number;
+            self.retain(number);
+        }
+        number
     }
 
     /// The number of a set that is the union of both: one of them where it can be. A new one is

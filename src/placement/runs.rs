@@ -37,7 +37,7 @@ pub(super) fn assign(
     // Without prefixes to prefer and tokens to discount, nobody asks who holds what.
     let holders_matter = rules.min_colocate_blocks > 0 || rules.balance_by == BalanceBy::Tokens;
     let placed = order.iter().filter_map(|&number| units.get(number));
-    let blocks = placed.map(|unit| units.blocks(unit));
+    let blocks = placed.map(|unit| unit.blocks);
     let fair_share = units.fair_share(order, rules.balance_by, replicas);
     let mut batch = Batch {
         rules,
@@ -51,7 +51,7 @@ pub(super) fn assign(
     let mut ends = Vec::with_capacity(order.len());
     for &number in order {
         if let Some(unit) = units.get(number) {
-            batch.place(units.blocks(unit), units.members(number), unit.candidates);
+            batch.place(unit.blocks, units.members(number), unit.candidates);
             ends.push((number, batch.runs.len()));
         }
     }

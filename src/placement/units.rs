@@ -7,9 +7,9 @@ use super::roster::{CandidateSets, Roster};
 use super::{BalanceBy, Request, Rules};
 
 /// Requests with equal block sequences and equal candidates.
-pub(super) struct Unit {
-    /// The request that came first, by its place in the batch.
-    pub(super) first: u32,
+pub(super) struct Unit<'a> {
+    /// The blocks that each member has.
+    pub(super) blocks: &'a [u64],
     /// How many requests it has.
     pub(super) members: u32,
     /// What they weigh together.
@@ -18,7 +18,7 @@ pub(super) struct Unit {
     pub(super) candidates: u32,
 }
 
-impl Unit {
+impl Unit<'_> {
     fn is_group(&self) -> bool {
         self.members >= 2
     }
@@ -27,8 +27,7 @@ impl Unit {
 /// **Rule 1.** The units of a batch, in order of first arrival.
 pub(super) struct Units<'a> {
     seed: Seed,
-    requests: &'a [Request<'a>],
-    units: Interner<Unit>,
+    units: Interner<Unit<'a>>,
     /// The unit of each request, or [`NONE`].
     unit_of: Vec<u32>,
     /// What each member weighs; none where each weighs 1, as most do.
@@ -51,9 +50,9 @@ impl<'a> Units<'a> {
         roster: &Roster,
         sets: &mut CandidateSets<'a>,
     ) -> Self {
-        let mut units = Interner::<Unit>::new(seed);
+        let mut units = Interner::<Unit<'a>>::new(seed);
         let mut unit_of = Vec::with_capacity(requests.len());
-        for (request, place) in requests.iter().zip(0..NONE) {
+        for request in requests {
             let number = if request.blocks.is_empty() {
                 None
             } else {
@@ -63,14 +62,11 @@ impl<'a> Units<'a> {
                 None => NONE,
                 Some(candidates) => {
                     let hash = seed.words(request.blocks) ^ seed.word(candidates.into());
-                    let is_same = |unit: &Unit| {
-                        unit.candidates == candidates
-                            && requests
-                                .get(unit.first as usize)
-                                .is_some_and(|first| equal(first.blocks, request.blocks))
+                    let is_same = |unit: &Unit<'_>| {
+                        unit.candidates == candidates && equal(unit.blocks, request.blocks)
                     };
                     let make = || Unit {
-                        first: place,
+                        blocks: request.blocks,
                         members: 0,
                         weight: 0,
                         candidates,
@@ -88,7 +84,6 @@ impl<'a> Units<'a> {
         let weights = (!even).then(|| Weights::of(requests, &units, &unit_of));
         Self {
             seed,
-            requests,
             units,
             unit_of,
             weights,
@@ -110,20 +105,13 @@ impl<'a> Units<'a> {
         self.units.len()
     }
 
-    pub(super) fn get(&self, number: u32) -> Option<&Unit> {
+    pub(super) fn get(&self, number: u32) -> Option<&Unit<'a>> {
         self.units.get(number)
     }
 
     /// The unit of each request, or [`NONE`].
     pub(super) fn unit_of(&self) -> &[u32] {
         &self.unit_of
-    }
-
-    /// The blocks that each member of this unit has.
-    pub(super) fn blocks(&self, unit: &Unit) -> &'a [u64] {
-        self.requests
-            .get(unit.first as usize)
-            .map_or(&[], |request| request.blocks)
     }
 
     /// **Rules 2 and 3.** The units that are placed, in the order in which they are.
@@ -136,10 +124,9 @@ impl<'a> Units<'a> {
             .chain(overlapping)
             .collect();
         order.sort_by_key(|&number| {
-            self.units.get(number).map(|unit| {
-                let blocks = self.blocks(unit).len();
-                (!unit.is_group(), Reverse(blocks))
-            })
+            self.units
+                .get(number)
+                .map(|unit| (!unit.is_group(), Reverse(unit.blocks.len())))
         });
         order
     }
@@ -157,7 +144,7 @@ impl<'a> Units<'a> {
         let start_of = |number| {
             self.units
                 .get(number)
-                .and_then(|unit| self.blocks(unit).get(..min))
+                .and_then(|unit| unit.blocks.get(..min))
         };
         let mut starts = Interner::<Start>::new(self.seed);
         let mut singles = Vec::new();
@@ -196,7 +183,7 @@ impl<'a> Units<'a> {
             .filter_map(|&number| self.units.get(number))
             .map(|unit| match balance_by {
                 BalanceBy::Requests => unit.weight,
-                BalanceBy::Tokens => self.blocks(unit).len() as u64,
+                BalanceBy::Tokens => unit.blocks.len() as u64,
             })
             .sum();
         total.div_ceil((replicas as u64).max(1))
@@ -204,7 +191,7 @@ impl<'a> Units<'a> {
 }
 
 impl Weights {
-    fn of(requests: &[Request<'_>], units: &Interner<Unit>, unit_of: &[u32]) -> Self {
+    fn of(requests: &[Request<'_>], units: &Interner<Unit<'_>>, unit_of: &[u32]) -> Self {
         let mut end = 0;
         let mut ends: Vec<usize> = Vec::with_capacity(units.len());
         for unit in units.iter() {

@@ -71,7 +71,7 @@ pub fn explain(rules: &Rules, replicas: &[Replica<'_>], requests: &[Request<'_>]
             start = end;
             Some(PlacedUnit {
                 members: std::mem::take(members.get_mut(number as usize)?),
-                blocks: solution.units.blocks(unit).len(),
+                blocks: unit.blocks.len(),
                 runs: its_runs
                     .filter_map(|run| {
                         Some(PlacedRun {
