@@ -173,6 +173,10 @@ impl Report {
                 "No goal is set.",
             ),
         ] {
+            let of_section = |line: &Line| line.row.section == section && line.is_measured();
+            if !self.lines.iter().any(of_section) {
+                continue;
+            }
             text.push_str(&format!(
                 "\n## {title}\n\n{goal}\n\n{}",
                 self.table(section)
