@@ -179,6 +179,7 @@ fn joint(world: &World, configs: &[Config]) -> Result<(), String> {
             .map(|blocks| placement::Request {
                 blocks,
                 candidates: Candidates::All,
+                weight: 1,
             })
             .collect();
         let placement = placement::place(&config.rules, &replicas, &batch);
