@@ -19,6 +19,8 @@ mod bodies;
 mod burst;
 #[path = "envoy/configuration.rs"]
 mod configuration;
+#[path = "envoy/leaving.rs"]
+mod leaving;
 #[path = "envoy/metrics.rs"]
 mod metrics;
 #[path = "envoy/passing.rs"]
@@ -50,3 +52,5 @@ mod replica;
 #[path = "support/rows.rs"]
 #[allow(dead_code, reason = "shared with the tests of the request room")]
 mod rows;
+#[path = "support/verdict.rs"]
+mod verdict;
