@@ -55,8 +55,13 @@ demo: demo-plan build tools ## One RL step through Envoy, without and with the f
 	cargo build --locked --release --example replica
 	@$(PYTHON) examples/demo $(ARGS)
 
+.PHONY: test-trap
+test-trap: target # The filter that can be made to trap, for the tests of what a trap costs.
+	cargo build --locked --release --target $(TARGET) --lib --features test-trap \
+		--target-dir target/test-trap
+
 .PHONY: test
-test: build tools ## All tests, the real Envoy included
+test: build test-trap tools ## All tests, the real Envoy included
 	cargo test --locked
 	cargo test --locked --example replica
 

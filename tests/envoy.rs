@@ -29,6 +29,8 @@ mod passing;
 mod privacy;
 #[path = "envoy/replicas.rs"]
 mod replicas;
+#[path = "envoy/trap.rs"]
+mod trap;
 #[path = "envoy/unreadable.rs"]
 mod unreadable;
 #[path = "envoy/window.rs"]

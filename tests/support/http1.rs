@@ -95,7 +95,8 @@ impl Connection {
         self.try_answer().await.unwrap()
     }
 
-    async fn try_answer(mut self) -> io::Result<Answer> {
+    /// As [`Connection::answer`], for a connection that may end without an answer.
+    pub(crate) async fn try_answer(mut self) -> io::Result<Answer> {
         let mut bytes = Vec::new();
         timeout(PATIENCE, self.0.read_to_end(&mut bytes)).await??;
         Answer::parse(&bytes).ok_or_else(|| {
