@@ -29,10 +29,14 @@ mod passing;
 mod privacy;
 #[path = "envoy/replicas.rs"]
 mod replicas;
+#[path = "envoy/thousands.rs"]
+mod thousands;
 #[path = "envoy/trap.rs"]
 mod trap;
 #[path = "envoy/unreadable.rs"]
 mod unreadable;
+#[path = "envoy/update.rs"]
+mod update;
 #[path = "envoy/window.rs"]
 mod window;
 

@@ -83,6 +83,38 @@ impl Config {
         self
     }
 
+    /// The listener, as a file of its own that Envoy is told to watch.
+    pub(crate) fn listeners_file(&self) -> String {
+        let (_, listeners) = self.halves();
+        // Two columns less, and the type that a file of resources asks for.
+        let lines = listeners.lines().map(|line| line.get(2..).unwrap_or(line));
+        let lines: Vec<&str> = lines.collect();
+        let kind = "\"@type\": type.googleapis.com/envoy.config.listener.v3.Listener";
+        let resource = lines.join("\n");
+        let resource = resource.strip_prefix("- ").unwrap();
+        format!("resources:\n- {kind}\n  {resource}\n")
+    }
+
+    /// Without its listener, which stands in a file that Envoy watches.
+    pub(crate) fn watching(mut self, file: &Path) -> Self {
+        let (at, listeners) = self.halves();
+        let range = at..at + listeners.len();
+        let begin = "  listeners:\n";
+        self.0
+            .replace_range(range.start - begin.len()..range.end, "");
+        let source = json!({"resource_api_version": "V3", "path_config_source": {"path": file}});
+        let dynamic = json!({"lds_config": source});
+        self.0.push_str(&format!("dynamic_resources: {dynamic}\n"));
+        self
+    }
+
+    /// Where the listeners begin, and what they are.
+    fn halves(&self) -> (usize, &str) {
+        let begin = self.0.find("  listeners:\n").unwrap() + "  listeners:\n".len();
+        let end = begin + self.0[begin..].find("\n  clusters:\n").unwrap();
+        (begin, &self.0[begin..end])
+    }
+
     pub(crate) fn text(&self) -> &str {
         &self.0
     }

@@ -65,7 +65,7 @@ impl Fleet {
     }
 }
 
-fn addresses(replicas: &[Replica]) -> Vec<String> {
+pub(crate) fn addresses(replicas: &[Replica]) -> Vec<String> {
     let addresses = replicas.iter().map(|replica| replica.address.clone());
     addresses.collect()
 }
