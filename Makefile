@@ -65,6 +65,10 @@ test: build test-trap tools ## All tests, the real Envoy included
 	cargo test --locked
 	cargo test --locked --example replica
 
+.PHONY: soak
+soak: build tools ## A million distinct prompts through the real Envoy: memory stays flat; minutes
+	cargo test --locked --test envoy -- --ignored --nocapture a_million
+
 .PHONY: lint
 lint: target ## Formatting and clippy, natively and for wasm; warnings are errors
 	cargo fmt --check

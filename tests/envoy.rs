@@ -19,6 +19,8 @@ mod bodies;
 mod burst;
 #[path = "envoy/configuration.rs"]
 mod configuration;
+#[path = "envoy/flat.rs"]
+mod flat;
 #[path = "envoy/leaving.rs"]
 mod leaving;
 #[path = "envoy/metrics.rs"]
@@ -55,6 +57,8 @@ mod prompts;
 #[path = "support/replica.rs"]
 #[allow(dead_code, reason = "shared with the tests of the replica itself")]
 mod replica;
+#[path = "support/responder.rs"]
+mod responder;
 #[path = "support/rows.rs"]
 #[allow(dead_code, reason = "shared with the tests of the request room")]
 mod rows;
