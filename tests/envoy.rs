@@ -23,6 +23,8 @@ mod configuration;
 mod flat;
 #[path = "envoy/leaving.rs"]
 mod leaving;
+#[path = "envoy/memory.rs"]
+mod memory;
 #[path = "envoy/metrics.rs"]
 mod metrics;
 #[path = "envoy/passing.rs"]
@@ -31,6 +33,8 @@ mod passing;
 mod privacy;
 #[path = "envoy/replicas.rs"]
 mod replicas;
+#[path = "envoy/slow.rs"]
+mod slow;
 #[path = "envoy/thousands.rs"]
 mod thousands;
 #[path = "envoy/trap.rs"]

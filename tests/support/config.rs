@@ -76,6 +76,14 @@ impl Config {
         self
     }
 
+    /// With another bound of what Envoy buffers of a connection, in bytes.
+    pub(crate) fn buffer_limit(mut self, bytes: usize) -> Self {
+        let shipped = "per_connection_buffer_limit_bytes: 4194304";
+        let limit = format!("per_connection_buffer_limit_bytes: {bytes}");
+        self.replace(shipped, &limit);
+        self
+    }
+
     /// With another time after which Envoy ends a stream that hears nothing.
     pub(crate) fn idle_timeout(mut self, seconds: u32) -> Self {
         let shipped = "stream_idle_timeout: 300s";
