@@ -39,7 +39,7 @@ async fn check(fleet: &Fleet, bodies: &[String], answers: &[(usize, Answer)]) {
     assert_eq!(answers.len(), 50);
     let mut homes = BTreeSet::new();
     for (place, answer) in answers {
-        assert_held(answer, &bodies[*place], LONG_MS);
+        assert_held(&fleet.envoy, answer, &bodies[*place], LONG_MS);
         assert_eq!(outcome(answer), "assigned;group=5", "{answer:?}");
         homes.insert((place % GROUPS, answer.served_by()));
     }

@@ -34,7 +34,7 @@ async fn past_256_mebibytes_of_held_bodies_requests_pass() {
     for (place, answer) in waiting.into_iter().enumerate() {
         let answer = answer.await.unwrap();
         if place < BODIES_HELD {
-            assert_held(&answer, &body, WINDOW_MS);
+            assert_held(&envoy, &answer, &body, WINDOW_MS);
             assert_eq!(outcome(&answer), "assigned;group=32", "{answer:?}");
         } else {
             assert_eq!(answer.status, 200, "{answer:?}");

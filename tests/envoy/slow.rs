@@ -26,10 +26,10 @@ async fn quick(fleet: &Fleet, client: &Client) -> Vec<(String, JoinHandle<Answer
     waiting
 }
 
-async fn check(waiting: Vec<(String, JoinHandle<Answer>)>, expected: &str) {
+async fn check(fleet: &Fleet, waiting: Vec<(String, JoinHandle<Answer>)>, expected: &str) {
     for (body, answer) in waiting {
         let answer = answer.await.unwrap();
-        assert_held(&answer, &body, LONG_MS);
+        assert_held(&fleet.envoy, &answer, &body, LONG_MS);
         assert_eq!(outcome(&answer), expected, "{answer:?}");
     }
 }
@@ -62,7 +62,7 @@ async fn a_body_that_does_not_end_delays_nobody() {
     // A window comes and goes, and another one.
     for _ in 0..2 {
         let quick = quick(&fleet, &client).await;
-        check(quick, "assigned;group=10").await;
+        check(&fleet, quick, "assigned;group=10").await;
         assert_eq!(fleet.envoy.stat(active).await, 3);
     }
 
@@ -77,7 +77,7 @@ async fn a_body_that_does_not_end_delays_nobody() {
         stream,
     ];
     let slow = bodies.into_iter().zip(answers).collect();
-    check(slow, "assigned;group=3").await;
+    check(&fleet, slow, "assigned;group=3").await;
     assert_eq!(fleet.envoy.faults(), [""; 0]);
 }
 
@@ -91,6 +91,6 @@ async fn bodies_that_end_with_trailers_are_held_together_with_others() {
         let answer = client.clone().post(TEXT, with_trailers(&body));
         waiting.push((body, tokio::spawn(answer)));
     }
-    check(waiting, "assigned;group=20").await;
+    check(&fleet, waiting, "assigned;group=20").await;
     assert_eq!(fleet.envoy.faults(), [""; 0]);
 }

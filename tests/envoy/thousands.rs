@@ -23,7 +23,7 @@ async fn four_thousand_requests_in_one_window_are_all_answered() {
     let answers = fleet.burst(&requests).await;
     let mut homes = BTreeSet::new();
     for (place, (answer, body)) in answers.iter().zip(&bodies).enumerate() {
-        assert_held(answer, body, WINDOW_MS);
+        assert_held(&fleet.envoy, answer, body, WINDOW_MS);
         assert_eq!(outcome(answer), "assigned;group=8", "{answer:?}");
         homes.insert((group(place), answer.served_by()));
     }

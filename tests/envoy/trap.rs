@@ -123,7 +123,7 @@ async fn trap(owner: usize) {
             continue;
         }
         let answer = connection.answer().await;
-        assert_held(&answer, &body, WINDOW_MS);
+        assert_held(&fleet.envoy, &answer, &body, WINDOW_MS);
         match outcome(&answer) {
             "timed-out" => {}
             "alone" if place == FIRST => lone += 1,
@@ -144,7 +144,7 @@ async fn serves_again(fleet: &Fleet) {
     let mut homes = BTreeSet::new();
     for (place, (_, body, connection)) in sent.into_iter().enumerate() {
         let answer = connection.answer().await;
-        assert_held(&answer, &body, WINDOW_MS);
+        assert_held(&fleet.envoy, &answer, &body, WINDOW_MS);
         assert_eq!(outcome(&answer), "assigned;group=4", "{answer:?}");
         homes.insert((place / WORKERS, answer.served_by().to_owned()));
     }

@@ -105,11 +105,16 @@ async fn hold(fleet: &Fleet, name: &str, count: usize) -> Vec<(String, Connectio
 
 /// That all are answered by their window. The old listener's connections are closed late, as
 /// Envoy drains them; their answers are not.
-async fn check(sent: Vec<(String, Connection)>, window_ms: u32, expected: &str) -> Vec<Answer> {
+async fn check(
+    fleet: &Fleet,
+    sent: Vec<(String, Connection)>,
+    window_ms: u32,
+    expected: &str,
+) -> Vec<Answer> {
     let mut answers = Vec::new();
     for (body, connection) in sent {
         let answer = connection.answer().await;
-        assert_held(&answer, &body, window_ms);
+        assert_held(&fleet.envoy, &answer, &body, window_ms);
         assert_eq!(outcome(&answer), expected, "{answer:?}");
         answers.push(answer);
     }
@@ -132,11 +137,11 @@ async fn what_is_held_under_the_old_configuration_is_answered_by_it() {
     // The same prompt, in a window of its own.
     let new = hold(fleet, "one", 20).await;
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for answer in check(new, NEW_MS, "assigned;group=20").await {
+    for answer in check(fleet, new, NEW_MS, "assigned;group=20").await {
         *counts.entry(answer.served_by().to_owned()).or_default() += 1;
     }
     assert_eq!(counts.into_values().collect::<Vec<_>>(), [5, 5, 5, 5]);
-    check(old, LONG_MS, "assigned;group=40").await;
+    check(fleet, old, LONG_MS, "assigned;group=40").await;
     assert_eq!(fleet.envoy.faults(), [""; 0]);
 }
 
@@ -156,7 +161,7 @@ async fn windows_outlast_changes_that_do_not_concern_them() {
     let other = hold(fleet, "one", 10).await;
     changing.update(same).await;
     sent.extend(hold(fleet, "one", 10).await);
-    check(other, NEW_MS, "assigned;group=10").await;
-    check(sent, window_ms, "assigned;group=30").await;
+    check(fleet, other, NEW_MS, "assigned;group=10").await;
+    check(fleet, sent, window_ms, "assigned;group=30").await;
     assert_eq!(fleet.envoy.faults(), [""; 0]);
 }

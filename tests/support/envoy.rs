@@ -121,6 +121,20 @@ impl Envoy {
         kibibytes.parse::<u64>().unwrap() << 10
     }
 
+    /// For how long, in all, a request may have been kept waiting because a worker was ready to
+    /// run and not let: the window's owner, and the request's own. 0 where Linux does not say.
+    pub(crate) fn starved_ms(&self) -> u64 {
+        let tasks = format!("/proc/{}/task", self.process.child.id());
+        let tasks = fs::read_dir(tasks).unwrap().filter_map(Result::ok);
+        let waited = tasks.filter_map(|task| {
+            let name = fs::read_to_string(task.path().join("comm")).ok()?;
+            let times = fs::read_to_string(task.path().join("schedstat")).ok()?;
+            let nanos: u64 = times.split(' ').nth(1)?.parse().ok()?;
+            name.starts_with("wrk:worker").then_some(nanos / 1_000_000)
+        });
+        2 * waited.max().unwrap_or_default()
+    }
+
     pub(crate) async fn connect(&self) -> Connection {
         Connection::open(self.address).await
     }
