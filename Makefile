@@ -64,8 +64,13 @@ demo: demo-plan build tools ## One RL step through Envoy, without and with the f
 	cargo build --locked --example replica
 	@$(PYTHON) examples/demo $(ARGS)
 
+.PHONY: test-trap
+test-trap: target # The filter that can be made to trap, for the tests of what a trap costs.
+	cargo build --locked --release --target $(TARGET) --lib --features test-trap \
+		--target-dir target/test-trap
+
 .PHONY: test
-test: build tools ## All tests, the real Envoy included
+test: build test-trap tools ## All tests, the real Envoy included
 	cargo test --locked $(ENGINE)
 	cargo test --locked $(ENGINE) --example replica --example explain
 
@@ -78,6 +83,10 @@ bench: target ## Speed, natively and as WebAssembly, beside the reference's; ARG
 .PHONY: simulate
 simulate: build ## Very many seeded schedules of the filter over simulated workers; SCHEDULES=n
 	WASM_SCHEDULES=$(SCHEDULES) cargo test --locked $(ENGINE) --test wasm -- --ignored --nocapture simulate
+
+.PHONY: soak
+soak: build tools ## A million distinct prompts through the real Envoy: memory stays flat; minutes
+	cargo test --locked $(ENGINE) --test envoy -- --ignored --nocapture a_million
 
 .PHONY: lint
 lint: target ## Formatting and clippy, natively and for wasm; warnings are errors

@@ -19,6 +19,12 @@ mod bodies;
 mod burst;
 #[path = "envoy/configuration.rs"]
 mod configuration;
+#[path = "envoy/flat.rs"]
+mod flat;
+#[path = "envoy/leaving.rs"]
+mod leaving;
+#[path = "envoy/memory.rs"]
+mod memory;
 #[path = "envoy/metrics.rs"]
 mod metrics;
 #[path = "envoy/passing.rs"]
@@ -27,8 +33,16 @@ mod passing;
 mod privacy;
 #[path = "envoy/replicas.rs"]
 mod replicas;
+#[path = "envoy/slow.rs"]
+mod slow;
+#[path = "envoy/thousands.rs"]
+mod thousands;
+#[path = "envoy/trap.rs"]
+mod trap;
 #[path = "envoy/unreadable.rs"]
 mod unreadable;
+#[path = "envoy/update.rs"]
+mod update;
 #[path = "envoy/window.rs"]
 mod window;
 
@@ -47,6 +61,10 @@ mod prompts;
 #[path = "support/replica.rs"]
 #[allow(dead_code, reason = "shared with the tests of the replica itself")]
 mod replica;
+#[path = "support/responder.rs"]
+mod responder;
 #[path = "support/rows.rs"]
 #[allow(dead_code, reason = "shared with the tests of the request room")]
 mod rows;
+#[path = "support/verdict.rs"]
+mod verdict;

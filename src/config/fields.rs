@@ -32,7 +32,7 @@ pub(super) struct Fields(pub(super) Map<String, Value>);
 impl Fields {
     pub(super) fn refuse_unknown(&self) -> Result<(), ConfigError> {
         match self.0.keys().find(|key| !KNOWN.contains(&key.as_str())) {
-            Some(key) => Err(ConfigError::UnknownField(key.clone())),
+            Some(key) => Err(unknown(key)),
             None => Ok(()),
         }
     }
@@ -190,10 +190,19 @@ pub(super) fn not_available(field: &str, value: &Value, expected: &'static str) 
     }
 }
 
-/// A value as it stands in the configuration, cut where it would flood the log.
+pub(super) fn unknown(field: &str) -> ConfigError {
+    // A name may hold anything, line ends too.
+    ConfigError::UnknownField(cut(field.escape_debug().to_string()))
+}
+
+/// A value as it stands in the configuration.
 pub(super) fn shown(value: &Value) -> String {
+    cut(value.to_string())
+}
+
+/// A text, cut where it would flood the log.
+fn cut(mut text: String) -> String {
     const LONGEST: usize = 80;
-    let mut text = value.to_string();
     if text.len() > LONGEST {
         let end = text.floor_char_boundary(LONGEST);
         text.truncate(end);

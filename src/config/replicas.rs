@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use serde_json::Value;
 
 use super::error::ConfigError;
-use super::fields::{Fields, not_available, out_of_range};
+use super::fields::{Fields, not_available, out_of_range, unknown};
 
 /// The largest number of replicas in one list.
 const MAX_REPLICAS: usize = 1024;
@@ -37,7 +37,7 @@ impl Fields {
                         "true or false",
                     ));
                 }
-                _ => return Err(ConfigError::UnknownField(format!("replicas.{key}"))),
+                _ => return Err(unknown(&format!("replicas.{key}"))),
             }
         }
         static_replicas(source.get("static").ok_or(ConfigError::Missing {

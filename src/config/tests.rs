@@ -224,6 +224,15 @@ fn what_is_no_object_is_refused() {
 }
 
 #[test]
+fn an_unknown_name_does_not_flood_the_log() {
+    let name = "line\\nend".repeat(100);
+    let json = format!(r#"{{"{name}":0}}"#);
+    let message = Config::parse(json.as_bytes()).unwrap_err().to_string();
+    assert!(message.starts_with(r"line\nend"), "{message}");
+    assert!(message.len() < 500, "{message}");
+}
+
+#[test]
 fn equal_configurations_share_a_fingerprint_and_others_do_not() {
     let a = with(r#","maxBatchSize":5,"windowDurationMs":7"#).unwrap();
     let b = with(r#","windowDurationMs":7.0,"maxBatchSize":5"#).unwrap();

@@ -15,6 +15,7 @@ use crate::http1::{self, Answer, Connection};
 /// Only there so that a hang ends; nothing is expected to take this long.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+const CONCURRENCY: &str = "--concurrency";
 const WORKERS: &str = "4";
 
 /// A running Envoy, killed when dropped. Its log is shown when the test has failed.
@@ -27,7 +28,7 @@ pub(crate) struct Envoy {
 
 impl Envoy {
     /// Starts with a configuration whose ports are 0, and waits until it serves. `options` come
-    /// on top.
+    /// on top; the number of workers is 4 where they do not say it.
     pub(crate) async fn start(config: &str, options: &[&str]) -> Self {
         let mut process = Process::start(config, options);
         let admin = process.admin().await;
@@ -111,6 +112,29 @@ impl Envoy {
         }
     }
 
+    /// Memory of the process that is in use, in bytes.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let status = format!("/proc/{}/status", self.process.child.id());
+        let status = fs::read_to_string(status).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kibibytes = line.unwrap().trim().strip_suffix(" kB").unwrap();
+        kibibytes.parse::<u64>().unwrap() << 10
+    }
+
+    /// For how long, in all, a request may have been kept waiting because a worker was ready to
+    /// run and not let: the window's owner, and the request's own. 0 where Linux does not say.
+    pub(crate) fn starved_ms(&self) -> u64 {
+        let tasks = format!("/proc/{}/task", self.process.child.id());
+        let tasks = fs::read_dir(tasks).unwrap().filter_map(Result::ok);
+        let waited = tasks.filter_map(|task| {
+            let name = fs::read_to_string(task.path().join("comm")).ok()?;
+            let times = fs::read_to_string(task.path().join("schedstat")).ok()?;
+            let nanos: u64 = times.split(' ').nth(1)?.parse().ok()?;
+            name.starts_with("wrk:worker").then_some(nanos / 1_000_000)
+        });
+        2 * waited.max().unwrap_or_default()
+    }
+
     pub(crate) async fn connect(&self) -> Connection {
         Connection::open(self.address).await
     }
@@ -142,9 +166,14 @@ impl Process {
         fs::create_dir_all(&directory).unwrap();
         fs::write(directory.join("envoy.yaml"), config).unwrap();
         let log = File::create(directory.join("log")).unwrap();
+        let workers = match options.contains(&CONCURRENCY) {
+            true => &[][..],
+            false => &[CONCURRENCY, WORKERS],
+        };
         let child = Command::new(binary())
             .current_dir(&directory)
-            .args(["-c", "envoy.yaml", "--concurrency", WORKERS])
+            .args(["-c", "envoy.yaml"])
+            .args(workers)
             .args(["--admin-address-path", "admin", "--disable-hot-restart"])
             .args(options)
             .stdin(Stdio::null())

@@ -12,7 +12,7 @@ use crate::replica::Replica;
 pub(crate) const LONG_MS: u32 = 3000;
 
 /// Replicas that take no time.
-const QUICK: [&str; 4] = ["--prefill-us-per-token", "0", "--decode-us-per-token", "0"];
+pub(crate) const QUICK: [&str; 4] = ["--prefill-us-per-token", "0", "--decode-us-per-token", "0"];
 
 /// Envoy and its replicas, all killed when dropped.
 pub(crate) struct Fleet {
@@ -65,7 +65,7 @@ impl Fleet {
     }
 }
 
-fn addresses(replicas: &[Replica]) -> Vec<String> {
+pub(crate) fn addresses(replicas: &[Replica]) -> Vec<String> {
     let addresses = replicas.iter().map(|replica| replica.address.clone());
     addresses.collect()
 }

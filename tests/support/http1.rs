@@ -90,12 +90,32 @@ impl Connection {
         line.trim_end().to_owned()
     }
 
+    /// Sends a request and reads its answer, whose length must be told; the connection stays.
+    pub(crate) async fn exchange(&mut self, request: &[u8]) -> Answer {
+        let exchanged = timeout(PATIENCE, async {
+            self.0.get_mut().write_all(request).await?;
+            let mut bytes = Vec::with_capacity(1024);
+            while !bytes.ends_with(b"\r\n\r\n") {
+                if self.0.read_until(b'\n', &mut bytes).await? == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+            }
+            let mut answer = Answer::parse(&bytes).unwrap();
+            let length = answer.header("content-length").unwrap();
+            answer.body = vec![0; length.parse().unwrap()];
+            self.0.read_exact(&mut answer.body).await?;
+            Ok::<_, io::Error>(answer)
+        });
+        exchanged.await.expect("answered in time").unwrap()
+    }
+
     /// Reads to the end of the connection.
     pub(crate) async fn answer(self) -> Answer {
         self.try_answer().await.unwrap()
     }
 
-    async fn try_answer(mut self) -> io::Result<Answer> {
+    /// As [`Connection::answer`], for a connection that may end without an answer.
+    pub(crate) async fn try_answer(mut self) -> io::Result<Answer> {
         let mut bytes = Vec::new();
         timeout(PATIENCE, self.0.read_to_end(&mut bytes)).await??;
         Answer::parse(&bytes).ok_or_else(|| {

@@ -2,14 +2,17 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Frame};
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper::header::{HeaderMap, HeaderValue};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
+use tokio::sync::mpsc;
 
 use crate::http1::Answer;
 
@@ -29,6 +32,27 @@ pub(crate) fn with_trailers(body: &str) -> Body {
     Full::from(body.to_owned())
         .with_trailers(async { Some(Ok(trailers)) })
         .boxed()
+}
+
+/// A body that comes piece by piece, and ends when the sender is dropped.
+pub(crate) fn in_pieces() -> (mpsc::UnboundedSender<Bytes>, Body) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    (sender, Pieces(receiver).boxed())
+}
+
+struct Pieces(mpsc::UnboundedReceiver<Bytes>);
+
+impl hyper::body::Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let piece = self.0.poll_recv(context);
+        piece.map(|piece| piece.map(|bytes| Ok(Frame::data(bytes))))
+    }
 }
 
 /// A connection; its clones send over the same one.

@@ -1,0 +1,164 @@
+//! The VM of one worker traps while all four hold requests of one window.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::envoy::Envoy;
+use crate::fleet::{Fleet, QUICK};
+use crate::http1::{Connection, post, request};
+use crate::prompts::{TEXT, sample};
+use crate::verdict::{assert_held, outcome};
+
+/// Long enough for all to be there before the trap, short enough to end before the idle timeout.
+const WINDOW_MS: u32 = 2500;
+const IDLE_TIMEOUT_S: u32 = 5;
+
+const WORKERS: usize = 4;
+const GROUPS: usize = 5;
+/// The place of the request that opens the window.
+const FIRST: usize = 0;
+/// The worker whose VM traps.
+const VICTIM: usize = 0;
+
+/// Connections to one worker.
+type Connections = Vec<Connection>;
+
+/// `count` connections to each worker. Which one accepts a connection is not for the client to
+/// say, but Envoy's statistics tell.
+async fn connect_each(envoy: &Envoy, count: usize) -> [Connections; WORKERS] {
+    let mut connections: [Connections; WORKERS] = Default::default();
+    let mut before = accepted(envoy).await;
+    while connections.iter().any(|of_worker| of_worker.len() < count) {
+        let connection = envoy.connect().await;
+        let worker = loop {
+            let now = accepted(envoy).await;
+            if let Some(worker) = (0..WORKERS).find(|worker| now[*worker] > before[*worker]) {
+                before = now;
+                break worker;
+            }
+        };
+        if connections[worker].len() < count {
+            connections[worker].push(connection);
+        }
+    }
+    connections
+}
+
+/// Connections that each worker has accepted so far.
+async fn accepted(envoy: &Envoy) -> [u64; WORKERS] {
+    let page = envoy.page("/stats?filter=downstream_cx_total").await;
+    std::array::from_fn(|worker| {
+        let name = format!(".worker_{worker}.downstream_cx_total: ");
+        let mut values = page.lines().filter_map(|line| line.split_once(&name));
+        values.next().map_or(0, |(_, value)| value.parse().unwrap())
+    })
+}
+
+fn body(group: usize, worker: usize) -> String {
+    sample(TEXT, &format!("group-{group}"), worker)
+}
+
+/// A burst in groups with a member on each worker.
+async fn write_groups(
+    connections: &mut [Connections; WORKERS],
+    groups: std::ops::Range<usize>,
+) -> Vec<(usize, String, Connection)> {
+    let mut sent = Vec::new();
+    for group in groups {
+        for (worker, of_worker) in connections.iter_mut().enumerate() {
+            let mut connection = of_worker.pop().unwrap();
+            let body = body(group, worker);
+            connection.write(post(TEXT, &body)).await;
+            sent.push((worker, body, connection));
+        }
+    }
+    sent
+}
+
+/// The worker `owner` opens the window, the victim traps in the middle of it.
+async fn trap(owner: usize) {
+    let fleet = Fleet::with(&QUICK, &[], |config| {
+        let config = config.plugin(WINDOW_MS, &[]);
+        config.trapping().idle_timeout(IDLE_TIMEOUT_S)
+    })
+    .await;
+    let mut connections = connect_each(&fleet.envoy, GROUPS + 2).await;
+    let active = "http.llm.downstream_rq_active";
+
+    let mut first = connections[owner].pop().unwrap();
+    let first_body = sample(TEXT, "first", 0);
+    first.write(post(TEXT, &first_body)).await;
+    fleet.envoy.await_stat(active, 1).await;
+    sleep(Duration::from_millis(50)).await;
+    let mut sent = vec![(owner, first_body, first)];
+    sent.extend(write_groups(&mut connections, 0..GROUPS).await);
+    fleet.envoy.await_stat(active, sent.len() as u64).await;
+    sleep(Duration::from_millis(200)).await;
+
+    let mut trapping = connections[VICTIM].pop().unwrap();
+    let headers = [("x-test-trap", "1")];
+    trapping.write(request("POST", TEXT, &headers, "{}")).await;
+    assert_eq!(trapping.answer().await.status, 503);
+    // Those who come now join a window whose owner may be dead.
+    for (worker, of_worker) in connections.iter_mut().enumerate() {
+        if worker != VICTIM {
+            let mut connection = of_worker.pop().unwrap();
+            let body = body(0, worker);
+            connection.write(post(TEXT, &body)).await;
+            sent.push((worker, body, connection));
+        }
+    }
+
+    let mut lone = 0;
+    let mut placed = 0;
+    for (place, (worker, body, connection)) in sent.into_iter().enumerate() {
+        if worker == VICTIM {
+            // Out of the filter's reach: Envoy ends them, with a 503 where its own 504 has to
+            // pass the filter that is no more.
+            if let Ok(answer) = connection.try_answer().await {
+                assert!(matches!(answer.status, 503 | 504), "{answer:?}");
+            }
+            continue;
+        }
+        let answer = connection.answer().await;
+        assert_held(&fleet.envoy, &answer, &body, WINDOW_MS);
+        match outcome(&answer) {
+            "timed-out" => {}
+            "alone" if place == FIRST => lone += 1,
+            assigned if assigned.starts_with("assigned;group=") => placed += 1,
+            other => panic!("{other}: {answer:?}"),
+        }
+    }
+    // An owner that lives places all; those whose owner died have had time to meet again.
+    assert!(placed > 0);
+    assert_eq!(lone, usize::from(owner != VICTIM));
+    serves_again(&fleet).await;
+}
+
+/// Since the idle timeout is longer than Envoy's back-off, the worker gets its new VM now.
+async fn serves_again(fleet: &Fleet) {
+    let mut connections = connect_each(&fleet.envoy, GROUPS).await;
+    let sent = write_groups(&mut connections, 10..10 + GROUPS).await;
+    let mut homes = BTreeSet::new();
+    for (place, (_, body, connection)) in sent.into_iter().enumerate() {
+        let answer = connection.answer().await;
+        assert_held(&fleet.envoy, &answer, &body, WINDOW_MS);
+        assert_eq!(outcome(&answer), "assigned;group=4", "{answer:?}");
+        homes.insert((place / WORKERS, answer.served_by().to_owned()));
+    }
+    assert_eq!(homes.len(), GROUPS, "{homes:?}");
+    assert_eq!(fleet.envoy.stat("vm_reload_success").await, 1);
+    assert_eq!(fleet.envoy.stat("vm_reload_failure").await, 0);
+}
+
+#[tokio::test]
+async fn the_owner_of_the_window_traps() {
+    trap(VICTIM).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_does_not_own_the_window_traps() {
+    trap(VICTIM + 1).await;
+}
