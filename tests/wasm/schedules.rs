@@ -1,7 +1,7 @@
 //! Seeded schedules over many workers.
 //!
 //! Each test runs new ones every time. `WASM_SCHEDULES=n` sets how many, and
-//! `WASM_SEED=n cargo test --test wasm KIND` replays the one that a failure names.
+//! `WASM_SEED=n cargo test --features wasm-engine --test wasm KIND` replays the one that a failure names.
 //! `make simulate` runs very many.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -120,7 +120,7 @@ fn run(kind: Kind, seed: u64) -> Result<(), String> {
     }
     let kind = format!("{kind:?}").to_lowercase();
     Err(format!(
-        "{}{}\n{:?}\n{}\nreplay with: WASM_SEED={seed} cargo test --test wasm {kind}",
+        "{}{}\n{:?}\n{}\nreplay with: WASM_SEED={seed} cargo test --features wasm-engine --test wasm {kind}",
         world.witness.told(),
         schedule.configs.join("\n"),
         schedule.faults,
