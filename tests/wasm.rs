@@ -15,6 +15,8 @@ mod harness;
 
 #[path = "wasm/bodies.rs"]
 mod bodies;
+#[path = "wasm/bounds.rs"]
+mod bounds;
 #[path = "wasm/configuration.rs"]
 mod configuration;
 #[path = "wasm/knob.rs"]

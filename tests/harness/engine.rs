@@ -160,6 +160,12 @@ impl Vm {
         })
     }
 
+    /// The size of the VM's memory, which never shrinks.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let memory = self.store.data().memory;
+        memory.map_or(0, |memory| memory.data_size(&self.store))
+    }
+
     /// Calls the filter; what has no answer answers 0.
     pub(crate) async fn call(&mut self, context: u32, into: Into) -> Result<u32> {
         let store = &mut self.store;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use super::call::lock;
+use super::engine::Vm;
 use super::exchange::Client;
 use super::thread::Thread;
 use super::world::{Event, MILLI, World};
@@ -59,6 +60,12 @@ impl Proxy {
         lock(&self.world)
     }
 
+    /// The size of the memory of a thread's VM.
+    pub(crate) fn memory_bytes(&self, thread: usize) -> usize {
+        let vm = self.idle[thread].as_ref().and_then(|idle| idle.vm.as_ref());
+        vm.map_or(0, Vm::memory_bytes)
+    }
+
     /// Runs until nothing is planned any more.
     pub(crate) fn run(&mut self) {
         self.run_until(u64::MAX);
@@ -67,7 +74,7 @@ impl Proxy {
     /// Runs what is planned up to a moment.
     pub(crate) fn run_until(&mut self, until: u64) {
         /// Far more than any schedule takes.
-        const MOST_STEPS: usize = 1_000_000;
+        const MOST_STEPS: usize = 100_000;
         for _ in 0..MOST_STEPS {
             match self.choose(until) {
                 Step::Start(event) => self.start(event),

@@ -49,6 +49,19 @@ fn those_that_failed_once() {
     }
 }
 
+#[test]
+fn one_seed_is_one_schedule() {
+    for kind in Kind::ALL {
+        let told = || {
+            let mut proxy = Schedule::new(kind, 7).proxy();
+            proxy.run();
+            let world = proxy.world();
+            (world.witness.told(), world.now)
+        };
+        assert_eq!(told(), told(), "{kind:?}");
+    }
+}
+
 /// Very many, of all kinds, on all processors.
 #[test]
 #[ignore = "takes long; `make simulate` runs it"]
