@@ -1,5 +1,7 @@
 //! A window as its owner sees it: who joined, what is still on its way, when to place.
 
+use std::collections::BTreeMap;
+
 use super::message::{Decision, StreamId};
 use super::shared::Moment;
 use super::slots::WorkerId;
@@ -13,16 +15,6 @@ pub(super) struct Member {
     pub(super) stream: StreamId,
     pub(super) blocks: Vec<u64>,
     pub(super) weight: u32,
-}
-
-/// What the owner knows of one index of the window.
-#[derive(Debug, Default)]
-enum Place {
-    /// It joined, and its message has not come yet.
-    #[default]
-    Expected,
-    Here(Member),
-    Left,
 }
 
 #[derive(Debug)]
@@ -42,9 +34,9 @@ enum Phase {
 pub(super) struct Owned {
     pub(super) id: u64,
     phase: Phase,
-    places: Vec<Place>,
-    /// Indexes that are no longer expected.
-    known: usize,
+    /// The members whose messages have come, by their indexes; none where one has left. By index,
+    /// and no list: what a message says must not decide how much memory is taken.
+    places: BTreeMap<u32, Option<Member>>,
 }
 
 impl Owned {
@@ -52,8 +44,7 @@ impl Owned {
         Self {
             id,
             phase: Phase::Open { closes_at },
-            places: Vec::new(),
-            known: 0,
+            places: BTreeMap::new(),
         }
     }
 
@@ -66,22 +57,12 @@ impl Owned {
 
     /// A request that joined is here. One that has left already stays away.
     pub(super) fn arrived(&mut self, index: u32, member: Member) {
-        if let Some(place @ Place::Expected) = self.place(index) {
-            *place = Place::Here(member);
-            self.known += 1;
-        }
+        self.places.entry(index).or_insert(Some(member));
     }
 
     /// A request that joined has left, whether it was here already or not.
     pub(super) fn left(&mut self, index: u32) {
-        match self.place(index) {
-            Some(place @ Place::Expected) => {
-                *place = Place::Left;
-                self.known += 1;
-            }
-            Some(place) => *place = Place::Left,
-            None => {}
-        }
+        self.places.insert(index, None);
     }
 
     /// The record is closed: nobody joins any more.
@@ -101,7 +82,7 @@ impl Owned {
     pub(super) fn complete(&self, now: Moment) -> bool {
         match self.phase {
             Phase::Open { .. } => false,
-            Phase::Closed { joined, at } => self.known >= joined || now >= at.plus(GRACE),
+            Phase::Closed { joined, at } => self.places.len() >= joined || now >= at.plus(GRACE),
         }
     }
 
@@ -115,14 +96,7 @@ impl Owned {
 
     /// Places all members jointly, in their order of arrival.
     pub(super) fn place_members(self, settings: &Settings) -> Vec<(Member, Decision)> {
-        let members: Vec<Member> = self
-            .places
-            .into_iter()
-            .filter_map(|place| match place {
-                Place::Here(member) => Some(member),
-                Place::Expected | Place::Left => None,
-            })
-            .collect();
+        let members: Vec<Member> = self.places.into_values().flatten().collect();
         let replicas: Vec<Replica<'_>> = settings
             .replicas
             .iter()
@@ -149,17 +123,33 @@ impl Owned {
             .collect();
         members.into_iter().zip(decisions).collect()
     }
+}
 
-    fn place(&mut self, index: u32) -> Option<&mut Place> {
-        /// No window is larger: an index beyond this is not of this filter's making.
-        const MOST: usize = 1 << 24;
-        let index = index as usize;
-        if index >= MOST {
-            return None;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(stream: StreamId) -> Member {
+        Member {
+            from: WorkerId {
+                slot: 0,
+                incarnation: 1,
+            },
+            stream,
+            blocks: Vec::new(),
         }
-        if index >= self.places.len() {
-            self.places.resize_with(index + 1, Place::default);
-        }
-        self.places.get_mut(index)
+    }
+
+    #[test]
+    fn members_stand_in_the_order_of_their_indexes_and_take_no_room_between() {
+        let mut window = Owned::new(1, Moment(0));
+        window.arrived(u32::MAX, member(3));
+        window.left(1 << 23);
+        window.arrived(1 << 23, member(2));
+        window.arrived(0, member(1));
+        window.arrived(0, member(9));
+        assert_eq!(window.places.len(), 3);
+        let members: Vec<Member> = window.places.into_values().flatten().collect();
+        assert_eq!(members, [member(1), member(3)]);
     }
 }
