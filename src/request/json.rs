@@ -15,6 +15,7 @@ mod walk;
 
 use super::Unreadable;
 pub(super) use text::{Sink, Text};
+use walk::Next;
 pub(super) use walk::{Event, Shape, Walk};
 
 /// The fields of the object that a body is.
@@ -55,6 +56,28 @@ impl<'a> Value<'a> {
     /// `None` for null: a null field is an absent one.
     pub(super) fn non_null(self) -> Option<Self> {
         (!matches!(self, Value::Null)).then_some(self)
+    }
+
+    /// Not so null, `{}` and `[]`: what a template sees of them is what it sees without them.
+    pub(super) fn says_something(&self) -> bool {
+        match *self {
+            Value::Null => false,
+            Value::Object(raw) => raw.fields().next().is_some(),
+            Value::Array(raw) => raw.items().next().is_some(),
+            _ => true,
+        }
+    }
+
+    /// The member of this name, of duplicates the last, where this is an object that has one.
+    pub(super) fn member(self, name: &[u8]) -> Option<Value<'a>> {
+        let Value::Object(raw) = self else {
+            return None;
+        };
+        let members = raw.fields().flatten();
+        members
+            .filter(|(key, _)| key.decoded().as_ref() == name)
+            .last()
+            .map(|(_, value)| value)
     }
 }
 
@@ -130,6 +153,78 @@ impl<'a> Iterator for Items<'a> {
             Err(error) => Some(Err(error)),
         }
     }
+}
+
+impl<'a> Items<'a> {
+    /// The next element; if it is an object, one whose members are read where they stand, without
+    /// stepping over it first.
+    pub(super) fn next_open(&mut self) -> Result<Option<Item<'_, 'a>>, Unreadable> {
+        // Members that were not asked for.
+        while self.0.depth() > 1 {
+            self.0.next()?;
+        }
+        match self.0.value_or_open()? {
+            None => {
+                self.0.end()?;
+                Ok(None)
+            }
+            Some(Next::Value(value)) => Ok(Some(Item::Other(value))),
+            Some(Next::Open { start }) => Ok(Some(Item::Object(Members {
+                walk: &mut self.0,
+                start,
+            }))),
+        }
+    }
+}
+
+/// An element of an array.
+pub(super) enum Item<'w, 'a> {
+    Object(Members<'w, 'a>),
+    Other(Value<'a>),
+}
+
+/// An iterator over the members of an object inside an array.
+pub(super) struct Members<'w, 'a> {
+    walk: &'w mut Walk<'a>,
+    start: usize,
+}
+
+impl<'a> Members<'_, 'a> {
+    /// The object as a whole, once all its members have been read.
+    pub(super) fn whole(&self) -> Raw<'a> {
+        Raw(self.walk.since(self.start))
+    }
+}
+
+impl<'a> Iterator for Members<'_, 'a> {
+    type Item = Result<(Text<'a>, Value<'a>), Unreadable>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.walk.next() {
+            Ok(Some(Event::Key(key))) => {
+                let value = self.walk.value();
+                Some(value.and_then(|value| Ok((key, value.ok_or(Unreadable::Json)?))))
+            }
+            Ok(_) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+/// An integer of `0..=u32::MAX`.
+pub(super) fn token_id(literal: &[u8]) -> Option<u32> {
+    if literal == b"-0" {
+        return Some(0);
+    }
+    // No u32 has more digits, and no number of JSON has zeros in front.
+    if literal.is_empty() || literal.len() > 10 {
+        return None;
+    }
+    let id = literal.iter().try_fold(0u64, |id, byte| match byte {
+        b'0'..=b'9' => Some(id * 10 + u64::from(byte - b'0')),
+        _ => None,
+    });
+    u32::try_from(id?).ok()
 }
 
 #[cfg(test)]

@@ -51,6 +51,20 @@ impl<'a> Text<'a> {
         batch.flush(sink);
     }
 
+    pub(crate) fn is_empty(self) -> bool {
+        self.raw.is_empty()
+    }
+
+    /// Whether the decoded string begins with these bytes.
+    pub(crate) fn starts_with(self, bytes: &[u8]) -> bool {
+        // No escape is longer than that, and one that is cut stands behind all that counts.
+        const LONGEST_ESCAPE: usize = 12;
+        let enough = (bytes.len() + 1) * LONGEST_ESCAPE;
+        let raw = self.raw.get(..enough).unwrap_or(self.raw);
+        let escaped = self.escaped;
+        Self { raw, escaped }.decoded().starts_with(bytes)
+    }
+
     /// The decoded string.
     pub(crate) fn decoded(self) -> Cow<'a, [u8]> {
         if !self.escaped {

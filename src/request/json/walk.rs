@@ -22,6 +22,15 @@ pub(crate) enum Event<'a> {
     String(Text<'a>),
 }
 
+/// The next element of an array.
+pub(super) enum Next<'a> {
+    Value(Value<'a>),
+    /// An object that begins here.
+    Open {
+        start: usize,
+    },
+}
+
 /// What may stand next.
 #[derive(Debug, Clone, Copy)]
 enum Expect {
@@ -86,7 +95,12 @@ impl<'a> Walk<'a> {
 
     /// The whole value that stands next; `None` where its container ends.
     pub(crate) fn value(&mut self) -> Result<Option<Value<'a>>, Unreadable> {
-        Ok(match self.step()? {
+        let token = self.step()?;
+        self.value_of(token)
+    }
+
+    fn value_of(&mut self, token: Token) -> Result<Option<Value<'a>>, Unreadable> {
+        Ok(match token {
             Token::Nothing | Token::Close(_) => None,
             Token::Key => return Err(Unreadable::Json),
             Token::Null => Some(Value::Null),
@@ -107,6 +121,21 @@ impl<'a> Walk<'a> {
                 })
             }
         })
+    }
+
+    /// What stands next, an object not stepped over.
+    pub(super) fn value_or_open(&mut self) -> Result<Option<Next<'a>>, Unreadable> {
+        Ok(match self.step()? {
+            Token::Open(Shape::Object) => Some(Next::Open {
+                start: self.at.saturating_sub(1),
+            }),
+            token => self.value_of(token)?.map(Next::Value),
+        })
+    }
+
+    /// The number of open containers.
+    pub(super) fn depth(&self) -> usize {
+        self.nest.depth
     }
 
     /// Checks that nothing but white space follows.
@@ -302,7 +331,7 @@ impl<'a> Walk<'a> {
     }
 
     #[inline]
-    fn since(&self, start: usize) -> &'a [u8] {
+    pub(super) fn since(&self, start: usize) -> &'a [u8] {
         self.body.get(start..self.at).unwrap_or_default()
     }
 }
