@@ -10,6 +10,7 @@
 //! they remember where a value begins and ends, so a caller picks the last of duplicate keys, or
 //! its own order of fields, and reads the value afterwards.
 
+mod ids;
 mod text;
 mod walk;
 
@@ -18,10 +19,15 @@ pub(super) use text::{Sink, Text};
 use walk::Next;
 pub(super) use walk::{Event, Shape, Walk};
 
-/// The fields of the object that a body is.
+/// The fields of the object that a body is. Of those that are `large`, lists and objects are not
+/// checked yet, only their ends are found: whoever reads them checks them.
 ///
-/// The body is well-formed only when the iterator ends without an error.
-pub(super) fn document(body: &[u8]) -> Result<Fields<'_>, Unreadable> {
+/// The body is well-formed only when the iterator, and the reading of large fields, ends without
+/// an error.
+pub(super) fn document<'a>(
+    body: &'a [u8],
+    large: &'static [&'static [u8]],
+) -> Result<Document<'a>, Unreadable> {
     let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     // UTF-16 and UTF-32 without a mark are valid UTF-8, but no JSON starts with a NUL or has one
     // in second place.
@@ -31,7 +37,11 @@ pub(super) fn document(body: &[u8]) -> Result<Fields<'_>, Unreadable> {
     }
     let mut walk = Walk::new(text);
     match walk.next()? {
-        Some(Event::Open(Shape::Object)) => Ok(Fields(walk)),
+        Some(Event::Open(Shape::Object)) => Ok(Document {
+            walk,
+            large,
+            unchecked: Vec::new(),
+        }),
         _ => {
             while walk.next()?.is_some() {}
             walk.end()?;
@@ -96,18 +106,6 @@ impl<'a> Raw<'a> {
         Items(self.inside())
     }
 
-    /// The pieces between the commas of an array, which are its elements where all are scalars
-    /// and no string. A quick way through long lists of numbers.
-    pub(super) fn literals(self) -> impl Iterator<Item = &'a [u8]> {
-        let inside = self
-            .0
-            .get(1..self.0.len().saturating_sub(1))
-            .unwrap_or_default();
-        let empty = inside.trim_ascii().is_empty();
-        let pieces = inside.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-        pieces.skip(usize::from(empty))
-    }
-
     /// All events of the container, its own brackets included.
     pub(super) fn walk(self) -> Walk<'a> {
         Walk::new(self.0)
@@ -118,6 +116,44 @@ impl<'a> Raw<'a> {
         // The opening bracket. It has been read before, so it does not fail.
         let _ = walk.next();
         walk
+    }
+}
+
+/// An iterator over the fields of a body; duplicates come as often as they stand there.
+pub(super) struct Document<'a> {
+    walk: Walk<'a>,
+    large: &'static [&'static [u8]],
+    /// Large fields that were passed over, at most one of a name.
+    unchecked: Vec<(&'static [u8], Raw<'a>)>,
+}
+
+impl<'a> Document<'a> {
+    fn field(&mut self) -> Result<Option<(Text<'a>, Value<'a>)>, Unreadable> {
+        let Some(Event::Key(key)) = self.walk.next()? else {
+            self.walk.end()?;
+            return Ok(None);
+        };
+        let name = key.decoded();
+        let Some(large) = self.large.iter().find(|large| **large == name.as_ref()) else {
+            return Ok(Some((key, self.walk.value()?.ok_or(Unreadable::Json)?)));
+        };
+        // What another of the same name replaces is never read.
+        if let Some(at) = self.unchecked.iter().position(|(name, _)| name == large) {
+            self.unchecked.swap_remove(at).1.check()?;
+        }
+        let value = self.walk.value_unchecked()?.ok_or(Unreadable::Json)?;
+        if let Value::Array(raw) | Value::Object(raw) = value {
+            self.unchecked.push((large, raw));
+        }
+        Ok(Some((key, value)))
+    }
+}
+
+impl<'a> Iterator for Document<'a> {
+    type Item = Result<(Text<'a>, Value<'a>), Unreadable>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.field().transpose()
     }
 }
 
@@ -209,22 +245,6 @@ impl<'a> Iterator for Members<'_, 'a> {
             Err(error) => Some(Err(error)),
         }
     }
-}
-
-/// An integer of `0..=u32::MAX`.
-pub(super) fn token_id(literal: &[u8]) -> Option<u32> {
-    if literal == b"-0" {
-        return Some(0);
-    }
-    // No u32 has more digits, and no number of JSON has zeros in front.
-    if literal.is_empty() || literal.len() > 10 {
-        return None;
-    }
-    let id = literal.iter().try_fold(0u64, |id, byte| match byte {
-        b'0'..=b'9' => Some(id * 10 + u64::from(byte - b'0')),
-        _ => None,
-    });
-    u32::try_from(id?).ok()
 }
 
 #[cfg(test)]

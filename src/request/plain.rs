@@ -5,11 +5,11 @@
 
 use xxhash_rust::xxh3::Xxh3;
 
+use super::Unreadable;
 use super::frame::{self, Mark};
 use super::json::{Raw, Sink, Text, Value};
 use super::prompts::Prompt;
 use super::seed::Seeds;
-use super::{Unreadable, json};
 use crate::prefix::{BlockIds, Layout};
 
 /// What all prompts of a request have in common.
@@ -77,17 +77,12 @@ impl Plain<'_> {
     }
 
     fn ids(&self, ids: Raw<'_>, place: Place) -> Result<Prompt, Unreadable> {
-        if ids.items().next().is_none() {
-            return Ok(Prompt::EMPTY);
-        }
         let mut blocks = BlockIds::new(self.layout);
         self.media.push(&mut blocks, place)?;
-        let mut tokens = 0;
-        for literal in ids.literals() {
-            blocks.push_token(json::token_id(literal).ok_or(Unreadable::Type)?);
-            tokens += 1;
+        match ids.token_ids(&mut blocks)? {
+            0 => Ok(Prompt::EMPTY),
+            tokens => Ok(Prompt::of_tokens(tokens, blocks, self.seeds.of(place)?)),
         }
-        Ok(Prompt::of_tokens(tokens, blocks, self.seeds.of(place)?))
     }
 }
 

@@ -30,7 +30,7 @@ fn read(body: &[u8], layout: Layout) -> Result<Prefix, Unreadable> {
     let mut seed = SeedFields::default();
     let (mut messages, mut tools, mut choice, mut n) = (None, None, None, None);
     let (mut generation, mut continuation) = (None, None);
-    for field in json::document(body)? {
+    for field in json::document(body, &[b"messages", b"tools"])? {
         let (key, value) = field?;
         match key.decoded().as_ref() {
             b"messages" => messages = Some(value),

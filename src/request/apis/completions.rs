@@ -23,7 +23,7 @@ pub(super) const SPEC: Spec = Spec {
 fn read(body: &[u8], layout: Layout) -> Result<Prefix, Unreadable> {
     let mut seed = SeedFields::default();
     let (mut prompt, mut embeds, mut n) = (None, None, None);
-    for field in json::document(body)? {
+    for field in json::document(body, &[b"prompt"])? {
         let (key, value) = field?;
         match key.decoded().as_ref() {
             b"prompt" => prompt = Some(value),

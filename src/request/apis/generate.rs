@@ -32,7 +32,7 @@ fn read(body: &[u8], layout: Layout) -> Result<Prefix, Unreadable> {
     let (mut ids, mut text, mut embeds, mut session) = (None, None, None, None);
     let (mut images, mut videos, mut audios, mut params) = (None, None, None, None);
     let (mut inputs, mut parameters) = (None, None);
-    for field in json::document(body)? {
+    for field in json::document(body, &[b"input_ids"])? {
         let (key, value) = field?;
         match key.decoded().as_ref() {
             b"input_ids" => ids = Some(value),

@@ -33,7 +33,7 @@ const BILLING: &[u8] = b"x-anthropic-billing-header";
 fn read(body: &[u8], layout: Layout) -> Result<Prefix, Unreadable> {
     let mut seed = SeedFields::default();
     let (mut tools, mut choice, mut system, mut messages) = (None, None, None, None);
-    for field in json::document(body)? {
+    for field in json::document(body, &[b"messages", b"tools"])? {
         let (key, value) = field?;
         match key.decoded().as_ref() {
             b"tools" => tools = Some(value),

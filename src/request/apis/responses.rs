@@ -32,7 +32,7 @@ fn read(body: &[u8], layout: Layout) -> Result<Prefix, Unreadable> {
     let mut seed = SeedFields::default();
     let (mut previous, mut conversation, mut template) = (None, None, None);
     let (mut instructions, mut tools, mut choice, mut input) = (None, None, None, None);
-    for field in json::document(body)? {
+    for field in json::document(body, &[b"input", b"tools"])? {
         let (key, value) = field?;
         match key.decoded().as_ref() {
             b"previous_response_id" => previous = Some(value),

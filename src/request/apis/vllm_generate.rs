@@ -22,7 +22,7 @@ pub(super) const SPEC: Spec = Spec {
 fn read(body: &[u8], layout: Layout) -> Result<Prefix, Unreadable> {
     let mut seed = SeedFields::default();
     let (mut ids, mut features, mut params) = (None, None, None);
-    for field in json::document(body)? {
+    for field in json::document(body, &[b"token_ids"])? {
         let (key, value) = field?;
         match key.decoded().as_ref() {
             b"token_ids" => ids = Some(value),

@@ -4,6 +4,12 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr2};
 
+/// Bytes that are searched at once.
+const WORD: usize = 8;
+
+/// Words that are searched one by one, before a call pays.
+const NEAR: usize = 4;
+
 /// Takes bytes as they are decoded.
 pub(crate) trait Sink {
     /// Appends bytes.
@@ -33,21 +39,15 @@ impl<'a> Text<'a> {
         let mut rest = self.raw;
         // Escapes and what stands between them are mostly short, and pushed together.
         let mut batch = Batch::new();
-        while let Some(at) = find_escape(rest) {
-            let Some((run, escape)) = rest.split_at_checked(at) else {
-                break;
-            };
-            if !run.is_empty() {
-                batch.append(run, sink);
-            }
+        loop {
+            rest = batch.append_run(rest, sink);
             // The walk has checked every escape before.
-            let Some((character, used)) = unescape(escape) else {
+            let Some((character, used)) = unescape(rest) else {
                 break;
             };
             batch.append_character(character, sink);
-            rest = escape.get(used..).unwrap_or_default();
+            rest = rest.get(used..).unwrap_or_default();
         }
-        batch.append(rest, sink);
         batch.flush(sink);
     }
 
@@ -83,14 +83,29 @@ pub(super) fn find_quote_or_escape(bytes: &[u8]) -> Option<usize> {
     find(bytes, found, |far| memchr2(b'"', b'\\', far))
 }
 
-/// Where the first backslash stands.
+/// Where the first quote or bracket stands.
 #[inline]
-fn find_escape(bytes: &[u8]) -> Option<usize> {
-    find(
-        bytes,
-        |word| equal_bytes(word, b'\\'),
-        |far| memchr(b'\\', far),
-    )
+pub(super) fn find_quote_or_bracket(bytes: &[u8]) -> Option<usize> {
+    // Square and curly brackets differ in this bit only, and no other byte is a curly one with it.
+    const CURLY: u8 = 0x20;
+    let found = |word| {
+        let curly = word | u64::from_ne_bytes([CURLY; 8]);
+        equal_bytes(word, b'"') | equal_bytes(curly, b'{') | equal_bytes(curly, b'}')
+    };
+    let hit = |byte: &u8| *byte == b'"' || matches!(byte | CURLY, b'{' | b'}');
+    let mut words = bytes.chunks_exact(WORD);
+    let mut at = 0;
+    for word in words.by_ref() {
+        let found = found(
+            word.first_chunk()
+                .map_or(0, |word| u64::from_le_bytes(*word)),
+        );
+        if found != 0 {
+            return Some(at + found.trailing_zeros() as usize / 8);
+        }
+        at += WORD;
+    }
+    words.remainder().iter().position(hit).map(|hit| at + hit)
 }
 
 /// Searches the first bytes by words, the rest by a call: most strings, and most runs between
@@ -101,9 +116,9 @@ fn find(
     near: impl Fn(u64) -> u64,
     far: impl Fn(&[u8]) -> Option<usize>,
 ) -> Option<usize> {
-    const WORD: usize = 8;
     let mut rest = bytes;
-    for at in [0, WORD, 2 * WORD, 3 * WORD] {
+    for word in 0..NEAR {
+        let at = word * WORD;
         let Some((word, behind)) = rest.split_first_chunk::<WORD>() else {
             break;
         };
@@ -139,37 +154,62 @@ impl Batch {
         }
     }
 
+    /// Appends what stands before the first escape, and returns what begins with it.
     #[inline]
-    fn append(&mut self, piece: &[u8], sink: &mut impl Sink) {
-        if let Some(place) = self.bytes.get_mut(self.len..self.len + piece.len()) {
-            place.copy_from_slice(piece);
-            self.len += piece.len();
-            return;
+    fn append_run<'a>(&mut self, bytes: &'a [u8], sink: &mut impl Sink) -> &'a [u8] {
+        let mut rest = bytes;
+        // Most runs are short: copied while they are searched, word by word.
+        for _ in 0..NEAR {
+            let Some((word, behind)) = rest.split_first_chunk::<WORD>() else {
+                break;
+            };
+            self.write(*word, sink);
+            let escape = equal_bytes(u64::from_le_bytes(*word), b'\\');
+            if escape != 0 {
+                let run = escape.trailing_zeros() as usize / 8;
+                self.len += run;
+                return rest.get(run..).unwrap_or_default();
+            }
+            self.len += WORD;
+            rest = behind;
         }
-        self.flush(sink);
-        match self.bytes.get_mut(..piece.len()) {
+        let run = memchr(b'\\', rest).unwrap_or(rest.len());
+        let (run, rest) = rest.split_at_checked(run).unwrap_or((rest, &[]));
+        self.append(run, sink);
+        rest
+    }
+
+    fn append(&mut self, piece: &[u8], sink: &mut impl Sink) {
+        if self.len + piece.len() > self.bytes.len() {
+            self.flush(sink);
+        }
+        match self.bytes.get_mut(self.len..self.len + piece.len()) {
             Some(place) => {
                 place.copy_from_slice(piece);
-                self.len = piece.len();
+                self.len += piece.len();
             }
+            // Longer than a batch.
             None => sink.push(piece),
+        }
+    }
+
+    /// Writes bytes behind the last one, of which `len` does not know yet. All of them are
+    /// written, as that is quick; what follows takes the place of those that do not count.
+    #[inline]
+    fn write<const N: usize>(&mut self, bytes: [u8; N], sink: &mut impl Sink) {
+        if self.len + N > self.bytes.len() {
+            self.flush(sink);
+        }
+        let place = self.bytes.get_mut(self.len..);
+        if let Some(place) = place.and_then(|place| place.first_chunk_mut()) {
+            *place = bytes;
         }
     }
 
     #[inline]
     fn append_character(&mut self, character: Encoded, sink: &mut impl Sink) {
-        if self.len + character.bytes.len() > self.bytes.len() {
-            self.flush(sink);
-        }
-        // All four bytes are written, as that is quick; what follows takes the place of those
-        // past the character's end.
-        if let Some(place) = self
-            .bytes
-            .get_mut(self.len..self.len + character.bytes.len())
-        {
-            place.copy_from_slice(&character.bytes);
-            self.len += character.len;
-        }
+        self.write(character.bytes, sink);
+        self.len += character.len;
     }
 
     fn flush(&mut self, sink: &mut impl Sink) {

@@ -1,7 +1,7 @@
 //! The grammar of JSON, one step at a time.
 
 use super::super::Unreadable;
-use super::text::{Text, escape_length, find_quote_or_escape};
+use super::text::{Text, escape_length, find_quote_or_bracket, find_quote_or_escape};
 use super::{Raw, Value};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,13 +114,60 @@ impl<'a> Walk<'a> {
                 while self.nest.depth >= depth {
                     self.step()?;
                 }
-                let raw = Raw(self.since(start));
-                Some(match shape {
-                    Shape::Array => Value::Array(raw),
-                    Shape::Object => Value::Object(raw),
-                })
+                Some(self.container(shape, start))
             }
         })
+    }
+
+    /// The whole value that stands next, a container not checked, but only stepped over.
+    pub(super) fn value_unchecked(&mut self) -> Result<Option<Value<'a>>, Unreadable> {
+        match self.step()? {
+            Token::Open(shape) => {
+                let start = self.at.saturating_sub(1);
+                self.skim()?;
+                Ok(Some(self.container(shape, start)))
+            }
+            token => self.value_of(token),
+        }
+    }
+
+    /// Steps behind the end of the container just opened, minding strings and brackets only. In a
+    /// container that is well-formed that is its own end.
+    fn skim(&mut self) -> Result<(), Unreadable> {
+        let mut open = 1usize;
+        while open > 0 {
+            let rest = self.rest();
+            let hit = find_quote_or_bracket(rest).ok_or(Unreadable::Json)?;
+            self.at += hit + 1;
+            match rest.get(hit) {
+                Some(b'"') => self.skim_string()?,
+                Some(b'[' | b'{') => open += 1,
+                _ => open -= 1,
+            }
+        }
+        self.nest.pop();
+        self.complete(Token::Nothing);
+        Ok(())
+    }
+
+    fn skim_string(&mut self) -> Result<(), Unreadable> {
+        loop {
+            let rest = self.rest();
+            let hit = find_quote_or_escape(rest).ok_or(Unreadable::Json)?;
+            if rest.get(hit) == Some(&b'"') {
+                self.at += hit + 1;
+                return Ok(());
+            }
+            self.at += hit + 2;
+        }
+    }
+
+    fn container(&self, shape: Shape, start: usize) -> Value<'a> {
+        let raw = Raw(self.since(start));
+        match shape {
+            Shape::Array => Value::Array(raw),
+            Shape::Object => Value::Object(raw),
+        }
     }
 
     /// What stands next, an object not stepped over.
