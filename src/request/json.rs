@@ -10,6 +10,7 @@
 //! they remember where a value begins and ends, so a caller picks the last of duplicate keys, or
 //! its own order of fields, and reads the value afterwards.
 
+mod blocks;
 mod ids;
 mod text;
 mod walk;
@@ -153,7 +154,8 @@ impl<'a> Iterator for Document<'a> {
     type Item = Result<(Text<'a>, Value<'a>), Unreadable>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.field().transpose()
+        let field = self.field().transpose();
+        self.walk.end_by(field)
     }
 }
 
@@ -164,15 +166,11 @@ impl<'a> Iterator for Fields<'a> {
     type Item = Result<(Text<'a>, Value<'a>), Unreadable>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match self.0.next() {
-            Ok(Some(Event::Key(key))) => Some(
-                self.0
-                    .value()
-                    .and_then(|v| Ok((key, v.ok_or(Unreadable::Json)?))),
-            ),
-            Ok(_) => self.0.end().err().map(Err),
-            Err(error) => Some(Err(error)),
-        }
+        let member = match self.0.member() {
+            Ok(None) => self.0.end().err().map(Err),
+            member => member.transpose(),
+        };
+        self.0.end_by(member)
     }
 }
 
@@ -183,11 +181,11 @@ impl<'a> Iterator for Items<'a> {
     type Item = Result<Value<'a>, Unreadable>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match self.0.value() {
-            Ok(Some(value)) => Some(Ok(value)),
+        let item = match self.0.value() {
             Ok(None) => self.0.end().err().map(Err),
-            Err(error) => Some(Err(error)),
-        }
+            item => item.transpose(),
+        };
+        self.0.end_by(item)
     }
 }
 
@@ -236,14 +234,8 @@ impl<'a> Iterator for Members<'_, 'a> {
     type Item = Result<(Text<'a>, Value<'a>), Unreadable>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match self.walk.next() {
-            Ok(Some(Event::Key(key))) => {
-                let value = self.walk.value();
-                Some(value.and_then(|value| Ok((key, value.ok_or(Unreadable::Json)?))))
-            }
-            Ok(_) => None,
-            Err(error) => Some(Err(error)),
-        }
+        let member = self.walk.member().transpose();
+        self.walk.end_by(member)
     }
 }
 

@@ -96,5 +96,8 @@ pub(crate) const PAIRS: Pairs = Pairs {
         (Json, r#"{"input_ids":[1,2}"#),
         (Json, r#"{"input_ids":[[1,2],[3,]]}"#),
         (Json, r#"{"inputs":"a"}}"#),
+        // A fault in a batch whose prompts are counted first.
+        (Json, r#"{"input_ids":[[1],],"lora_path":["l","m"]}"#),
+        (Json, r#"{"input_ids":[[1],[2}],"image_data":["u","v"]}"#),
     ],
 };

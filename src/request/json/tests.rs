@@ -190,6 +190,21 @@ proptest! {
 }
 
 #[test]
+fn iterators_end_behind_an_error() {
+    let raw = Raw(b"[1,]");
+    assert_eq!(raw.items().count(), 2);
+    let raw = Raw(b"{\"a\":1,\"b\":}");
+    assert_eq!(raw.fields().count(), 2);
+    let body = b"{\"a\":[1,],\"b\":2}";
+    assert_eq!(document(body, &[]).unwrap().count(), 1);
+    let mut items = Raw(b"[{\"a\":1,}]").items();
+    match items.next_open() {
+        Ok(Some(Item::Object(members))) => assert_eq!(members.count(), 2),
+        _ => panic!("an object"),
+    }
+}
+
+#[test]
 fn strings() {
     for (raw, expected) in [
         ("", Ok(&b""[..])),

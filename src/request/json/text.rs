@@ -41,6 +41,13 @@ impl<'a> Text<'a> {
         let mut batch = Batch::new();
         loop {
             rest = batch.append_run(rest, sink);
+            if let [b'\\', byte, behind @ ..] = rest
+                && *byte != b'u'
+            {
+                batch.append_byte(byte_of(&ESCAPES, *byte), sink);
+                rest = behind;
+                continue;
+            }
             // The walk has checked every escape before.
             let Some((character, used)) = unescape(rest) else {
                 break;
@@ -81,31 +88,6 @@ impl<'a> Text<'a> {
 pub(super) fn find_quote_or_escape(bytes: &[u8]) -> Option<usize> {
     let found = |word| equal_bytes(word, b'"') | equal_bytes(word, b'\\');
     find(bytes, found, |far| memchr2(b'"', b'\\', far))
-}
-
-/// Where the first quote or bracket stands.
-#[inline]
-pub(super) fn find_quote_or_bracket(bytes: &[u8]) -> Option<usize> {
-    // Square and curly brackets differ in this bit only, and no other byte is a curly one with it.
-    const CURLY: u8 = 0x20;
-    let found = |word| {
-        let curly = word | u64::from_ne_bytes([CURLY; 8]);
-        equal_bytes(word, b'"') | equal_bytes(curly, b'{') | equal_bytes(curly, b'}')
-    };
-    let hit = |byte: &u8| *byte == b'"' || matches!(byte | CURLY, b'{' | b'}');
-    let mut words = bytes.chunks_exact(WORD);
-    let mut at = 0;
-    for word in words.by_ref() {
-        let found = found(
-            word.first_chunk()
-                .map_or(0, |word| u64::from_le_bytes(*word)),
-        );
-        if found != 0 {
-            return Some(at + found.trailing_zeros() as usize / 8);
-        }
-        at += WORD;
-    }
-    words.remainder().iter().position(hit).map(|hit| at + hit)
 }
 
 /// Searches the first bytes by words, the rest by a call: most strings, and most runs between
@@ -212,19 +194,25 @@ impl Batch {
         self.len += character.len;
     }
 
+    #[inline]
+    fn append_byte(&mut self, byte: u8, sink: &mut impl Sink) {
+        self.write([byte], sink);
+        self.len += 1;
+    }
+
     fn flush(&mut self, sink: &mut impl Sink) {
         sink.push(self.bytes.get(..self.len).unwrap_or_default());
         self.len = 0;
     }
 }
 
-/// The length of the escape that `bytes` begin with, `None` if it is no escape of JSON.
+/// Whether what stands behind a backslash makes an escape of JSON.
 #[inline]
-pub(super) fn escape_length(bytes: &[u8]) -> Option<usize> {
-    match byte_of(&ESCAPES, *bytes.get(1)?) {
-        0 => None,
-        b'u' => hex(bytes.get(2..)?).map(|_| 6),
-        _ => Some(2),
+pub(super) fn is_escape(bytes: &[u8]) -> bool {
+    match bytes.split_first() {
+        None => false,
+        Some((b'u', digits)) => hex(digits).is_some(),
+        Some((byte, _)) => byte_of(&ESCAPES, *byte) != 0,
     }
 }
 

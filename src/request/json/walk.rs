@@ -1,7 +1,8 @@
 //! The grammar of JSON, one step at a time.
 
 use super::super::Unreadable;
-use super::text::{Text, escape_length, find_quote_or_bracket, find_quote_or_escape};
+use super::blocks::{BLOCK, Brackets, Strings, block, escaped, odd_up_to, places};
+use super::text::{Text, find_quote_or_escape, is_escape};
 use super::{Raw, Value};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +55,8 @@ enum Token {
     Nothing,
 }
 
-/// The events of one value, the grammar checked on the way. After an error it must not be used.
+/// The events of one value, the grammar checked on the way. After an error nothing is to be learnt
+/// from it.
 pub(crate) struct Walk<'a> {
     body: &'a [u8],
     at: usize,
@@ -99,6 +101,26 @@ impl<'a> Walk<'a> {
         self.value_of(token)
     }
 
+    /// The key that stands next, and its value; `None` where the object ends.
+    #[inline]
+    pub(super) fn member(&mut self) -> Result<Option<(Text<'a>, Value<'a>)>, Unreadable> {
+        match self.step()? {
+            Token::Key => {}
+            _ => return Ok(None),
+        }
+        let key = self.text;
+        let value = match self.byte()? {
+            // As most are.
+            b'"' => {
+                self.string()?;
+                self.complete(Token::String);
+                Value::String(self.text)
+            }
+            _ => self.value()?.ok_or(Unreadable::Json)?,
+        };
+        Ok(Some((key, value)))
+    }
+
     fn value_of(&mut self, token: Token) -> Result<Option<Value<'a>>, Unreadable> {
         Ok(match token {
             Token::Nothing | Token::Close(_) => None,
@@ -134,32 +156,38 @@ impl<'a> Walk<'a> {
     /// Steps behind the end of the container just opened, minding strings and brackets only. In a
     /// container that is well-formed that is its own end.
     fn skim(&mut self) -> Result<(), Unreadable> {
-        let mut open = 1usize;
-        while open > 0 {
-            let rest = self.rest();
-            let hit = find_quote_or_bracket(rest).ok_or(Unreadable::Json)?;
-            self.at += hit + 1;
-            match rest.get(hit) {
-                Some(b'"') => self.skim_string()?,
-                Some(b'[' | b'{') => open += 1,
-                _ => open -= 1,
+        let mut open = 1;
+        let mut escape = false;
+        // All bits are set where the block before ended inside a string.
+        let mut inside = 0u64;
+        while self.at < self.body.len() {
+            let block = block(self.rest());
+            let strings = Strings::of(&block);
+            let quotes = strings.quotes & !escaped(strings.backslashes, &mut escape);
+            let text = odd_up_to(quotes) ^ inside;
+            inside = 0u64.wrapping_sub(text >> 63);
+            let brackets = Brackets::of(&block);
+            let (opening, closing) = (brackets.opening & !text, brackets.closing & !text);
+            if closing.count_ones() < open {
+                open = open + opening.count_ones() - closing.count_ones();
+                self.at += BLOCK;
+                continue;
             }
-        }
-        self.nest.pop();
-        self.complete(Token::Nothing);
-        Ok(())
-    }
-
-    fn skim_string(&mut self) -> Result<(), Unreadable> {
-        loop {
-            let rest = self.rest();
-            let hit = find_quote_or_escape(rest).ok_or(Unreadable::Json)?;
-            if rest.get(hit) == Some(&b'"') {
-                self.at += hit + 1;
-                return Ok(());
+            for place in places(opening | closing) {
+                match opening >> place & 1 {
+                    1 => open += 1,
+                    _ => open -= 1,
+                }
+                if open == 0 {
+                    self.at += place + 1;
+                    self.nest.pop();
+                    self.complete(Token::Nothing);
+                    return Ok(());
+                }
             }
-            self.at += hit + 2;
+            self.at += BLOCK;
         }
+        Err(Unreadable::Json)
     }
 
     fn container(&self, shape: Shape, start: usize) -> Value<'a> {
@@ -183,6 +211,19 @@ impl<'a> Walk<'a> {
     /// The number of open containers.
     pub(super) fn depth(&self) -> usize {
         self.nest.depth
+    }
+
+    /// What an iterator yields: behind an error there is nothing more.
+    pub(super) fn end_by<T>(
+        &mut self,
+        item: Option<Result<T, Unreadable>>,
+    ) -> Option<Result<T, Unreadable>> {
+        if let Some(Err(_)) = item {
+            self.at = self.body.len();
+            self.expect = Expect::Nothing;
+            self.nest = Nest::default();
+        }
+        item
     }
 
     /// Checks that nothing but white space follows.
@@ -338,23 +379,41 @@ impl<'a> Walk<'a> {
     fn string(&mut self) -> Result<(), Unreadable> {
         self.at += 1;
         let start = self.at;
-        let mut escaped = false;
-        loop {
+        let rest = self.rest();
+        let hit = find_quote_or_escape(rest).ok_or(Unreadable::Json)?;
+        self.at += hit;
+        let escaped = rest.get(hit) != Some(&b'"');
+        if escaped {
+            self.escapes()?;
+        }
+        self.text = Text {
+            raw: self.since(start),
+            escaped,
+        };
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Steps from the first escape of a string to its closing quote.
+    fn escapes(&mut self) -> Result<(), Unreadable> {
+        let mut escape = false;
+        while self.at < self.body.len() {
             let rest = self.rest();
-            let hit = find_quote_or_escape(rest).ok_or(Unreadable::Json)?;
-            self.at += hit;
-            let tail = rest.get(hit..).unwrap_or_default();
-            if tail.first() == Some(&b'"') {
-                self.text = Text {
-                    raw: self.since(start),
-                    escaped,
-                };
-                self.at += 1;
+            let block = block(rest);
+            let strings = Strings::of(&block);
+            let escaped = escaped(strings.backslashes, &mut escape);
+            let end = (strings.quotes & !escaped).trailing_zeros() as usize;
+            for place in places(escaped).take_while(|place| *place < end) {
+                if !is_escape(rest.get(place..).unwrap_or_default()) {
+                    return Err(Unreadable::Json);
+                }
+            }
+            self.at += end.min(BLOCK);
+            if end < BLOCK {
                 return Ok(());
             }
-            escaped = true;
-            self.at += escape_length(tail).ok_or(Unreadable::Json)?;
         }
+        Err(Unreadable::Json)
     }
 
     /// The next byte that is not white space.
