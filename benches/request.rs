@@ -21,8 +21,11 @@ const SIZES: [(&str, usize); 4] = [
     ("16 MB", 16 << 20),
 ];
 
+/// A name, the API, and a body of some size.
+type Kind = (&'static str, Api, fn(usize) -> String);
+
 /// What a body is mostly made of.
-const KINDS: [(&str, Api, fn(usize) -> String); 6] = [
+const KINDS: [Kind; 6] = [
     // One long message with a line end each 80 bytes.
     ("chat, text", Api::ChatCompletions, |size| {
         let line = r"A line of text as people write it, neither short nor long, with its end.\n";

@@ -196,7 +196,8 @@ proptest! {
         edits in prop::collection::vec(any_edit(), 1..4),
     ) {
         let (api, body) = BODIES[which.index(BODIES.len())];
-        let mut characters: Vec<char> = body.chars().collect();
+        // A line end inside a string would be read, but is no JSON.
+        let mut characters: Vec<char> = body.chars().filter(|c| *c != '\n').collect();
         for (at, gone, new) in edits {
             let at = at.index(characters.len() + 1);
             let end = characters.len().min(at + gone);

@@ -12,6 +12,8 @@
 
 mod blocks;
 mod ids;
+mod nest;
+mod skim;
 mod text;
 mod walk;
 

@@ -1,8 +1,8 @@
 //! The grammar of JSON, one step at a time.
 
 use super::super::Unreadable;
-use super::blocks::{BLOCK, Brackets, Strings, block, escaped, odd_up_to, places};
-use super::text::{Text, find_quote_or_escape, is_escape};
+use super::nest::Nest;
+use super::text::{Text, find_quote_or_escape};
 use super::{Raw, Value};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ enum Expect {
 
 /// What has just been stepped over: an event without its text, so that skipping is cheap.
 #[derive(Debug, Clone, Copy)]
-enum Token {
+pub(super) enum Token {
     Open(Shape),
     Close(Shape),
     Key,
@@ -58,9 +58,9 @@ enum Token {
 /// The events of one value, the grammar checked on the way. After an error nothing is to be learnt
 /// from it.
 pub(crate) struct Walk<'a> {
-    body: &'a [u8],
-    at: usize,
-    nest: Nest,
+    pub(super) body: &'a [u8],
+    pub(super) at: usize,
+    pub(super) nest: Nest,
     expect: Expect,
     /// The key, string or number just stepped over.
     text: Text<'a>,
@@ -121,7 +121,7 @@ impl<'a> Walk<'a> {
         Ok(Some((key, value)))
     }
 
-    fn value_of(&mut self, token: Token) -> Result<Option<Value<'a>>, Unreadable> {
+    pub(super) fn value_of(&mut self, token: Token) -> Result<Option<Value<'a>>, Unreadable> {
         Ok(match token {
             Token::Nothing | Token::Close(_) => None,
             Token::Key => return Err(Unreadable::Json),
@@ -141,56 +141,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// The whole value that stands next, a container not checked, but only stepped over.
-    pub(super) fn value_unchecked(&mut self) -> Result<Option<Value<'a>>, Unreadable> {
-        match self.step()? {
-            Token::Open(shape) => {
-                let start = self.at.saturating_sub(1);
-                self.skim()?;
-                Ok(Some(self.container(shape, start)))
-            }
-            token => self.value_of(token),
-        }
-    }
-
-    /// Steps behind the end of the container just opened, minding strings and brackets only. In a
-    /// container that is well-formed that is its own end.
-    fn skim(&mut self) -> Result<(), Unreadable> {
-        let mut open = 1;
-        let mut escape = false;
-        // All bits are set where the block before ended inside a string.
-        let mut inside = 0u64;
-        while self.at < self.body.len() {
-            let block = block(self.rest());
-            let strings = Strings::of(&block);
-            let quotes = strings.quotes & !escaped(strings.backslashes, &mut escape);
-            let text = odd_up_to(quotes) ^ inside;
-            inside = 0u64.wrapping_sub(text >> 63);
-            let brackets = Brackets::of(&block);
-            let (opening, closing) = (brackets.opening & !text, brackets.closing & !text);
-            if closing.count_ones() < open {
-                open = open + opening.count_ones() - closing.count_ones();
-                self.at += BLOCK;
-                continue;
-            }
-            for place in places(opening | closing) {
-                match opening >> place & 1 {
-                    1 => open += 1,
-                    _ => open -= 1,
-                }
-                if open == 0 {
-                    self.at += place + 1;
-                    self.nest.pop();
-                    self.complete(Token::Nothing);
-                    return Ok(());
-                }
-            }
-            self.at += BLOCK;
-        }
-        Err(Unreadable::Json)
-    }
-
-    fn container(&self, shape: Shape, start: usize) -> Value<'a> {
+    pub(super) fn container(&self, shape: Shape, start: usize) -> Value<'a> {
         let raw = Raw(self.since(start));
         match shape {
             Shape::Array => Value::Array(raw),
@@ -237,7 +188,7 @@ impl<'a> Walk<'a> {
     }
 
     #[inline]
-    fn step(&mut self) -> Result<Token, Unreadable> {
+    pub(super) fn step(&mut self) -> Result<Token, Unreadable> {
         let byte = match self.expect {
             Expect::Nothing => return Ok(Token::Nothing),
             _ => self.byte()?,
@@ -302,7 +253,7 @@ impl<'a> Walk<'a> {
     }
 
     #[inline]
-    fn complete(&mut self, token: Token) -> Token {
+    pub(super) fn complete(&mut self, token: Token) -> Token {
         self.expect = if self.nest.depth == 0 {
             Expect::Nothing
         } else {
@@ -394,28 +345,6 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Steps from the first escape of a string to its closing quote.
-    fn escapes(&mut self) -> Result<(), Unreadable> {
-        let mut escape = false;
-        while self.at < self.body.len() {
-            let rest = self.rest();
-            let block = block(rest);
-            let strings = Strings::of(&block);
-            let escaped = escaped(strings.backslashes, &mut escape);
-            let end = (strings.quotes & !escaped).trailing_zeros() as usize;
-            for place in places(escaped).take_while(|place| *place < end) {
-                if !is_escape(rest.get(place..).unwrap_or_default()) {
-                    return Err(Unreadable::Json);
-                }
-            }
-            self.at += end.min(BLOCK);
-            if end < BLOCK {
-                return Ok(());
-            }
-        }
-        Err(Unreadable::Json)
-    }
-
     /// The next byte that is not white space.
     #[inline(always)]
     fn byte(&mut self) -> Result<u8, Unreadable> {
@@ -432,48 +361,12 @@ impl<'a> Walk<'a> {
     }
 
     #[inline]
-    fn rest(&self) -> &'a [u8] {
+    pub(super) fn rest(&self) -> &'a [u8] {
         self.body.get(self.at..).unwrap_or_default()
     }
 
     #[inline]
     pub(super) fn since(&self, start: usize) -> &'a [u8] {
         self.body.get(start..self.at).unwrap_or_default()
-    }
-}
-
-/// The open containers, one bit each: the depth of a body costs next to nothing.
-#[derive(Debug, Default)]
-struct Nest {
-    depth: usize,
-    /// The innermost containers, up to 64, the last one in the lowest bit; 1 is an object.
-    bits: u64,
-    /// Those further out, 64 a word.
-    outer: Vec<u64>,
-}
-
-impl Nest {
-    fn push(&mut self, shape: Shape) {
-        if self.depth != 0 && self.depth.is_multiple_of(64) {
-            self.outer.push(self.bits);
-        }
-        self.bits = self.bits << 1 | u64::from(shape == Shape::Object);
-        self.depth += 1;
-    }
-
-    fn pop(&mut self) {
-        self.bits >>= 1;
-        self.depth = self.depth.saturating_sub(1);
-        if self.depth != 0 && self.depth.is_multiple_of(64) {
-            self.bits = self.outer.pop().unwrap_or_default();
-        }
-    }
-
-    fn top(&self) -> Shape {
-        if self.bits & 1 == 1 {
-            Shape::Object
-        } else {
-            Shape::Array
-        }
     }
 }
