@@ -21,7 +21,7 @@
 
 use std::num::NonZeroU32;
 
-use xxhash_rust::xxh64::xxh64;
+use xxhash_rust::xxh64::{Xxh64, xxh64};
 
 /// Bytes of text that count as one token, and bytes of one token id.
 pub const BYTES_PER_TOKEN: usize = 4;
@@ -176,6 +176,11 @@ impl Seed {
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(xxh64(bytes, 0))
+    }
+
+    /// The seed of the bytes that went into this state, which began with 0.
+    pub(crate) fn hashed(state: &Xxh64) -> Self {
+        Self(state.digest())
     }
 }
 

@@ -50,6 +50,102 @@ fn samples_of_one_problem_are_one_unit() {
     }
 }
 
+/// Leading blocks that two prompts share.
+fn shared(a: &[u64], b: &[u64]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+#[test]
+fn questions_behind_one_few_shot_prefix_are_one_family() {
+    let mut families: BTreeMap<u64, Vec<(String, Vec<u64>)>> = BTreeMap::new();
+    for line in include_str!("prompts/fewshot_3groups_shuffled.jsonl").lines() {
+        let api = identify("POST", "/v1/completions").unwrap();
+        let prefix = read(api, line.as_bytes(), Layout::default()).unwrap();
+        let body: Value = serde_json::from_str(line).unwrap();
+        let text = body["prompt"].as_str().unwrap().to_owned();
+        let blocks = prefix.blocks();
+        families.entry(blocks[0]).or_default().push((text, blocks));
+    }
+    let sizes: Vec<usize> = families.values().map(Vec::len).collect();
+    assert_eq!(sizes, [44, 44, 44]);
+    for family in families.values() {
+        let (first, blocks) = &family[0];
+        for (text, others) in &family[1..] {
+            // Blocks of 256 bytes that the texts have in common, and the whole of it if equal.
+            let common = first.bytes().zip(text.bytes());
+            let common = common.take_while(|(a, b)| a == b).count();
+            assert!(common > 1000, "{common}");
+            assert_ne!(blocks, others);
+            assert_eq!(shared(blocks, others), common / 256);
+        }
+    }
+}
+
+#[test]
+fn requests_with_one_list_of_tools_share_its_blocks() {
+    let mut lists: HashMap<String, Vec<Vec<u64>>> = HashMap::new();
+    for line in include_str!("prompts/tools_bfcl_live_shared_tools.jsonl").lines() {
+        let api = identify("POST", "/v1/chat/completions").unwrap();
+        let prefix = read(api, line.as_bytes(), Layout::default()).unwrap();
+        let body: Value = serde_json::from_str(line).unwrap();
+        let tools = body["tools"].to_string();
+        lists.entry(tools).or_default().push(prefix.blocks());
+    }
+    assert!(lists.len() > 10);
+    let all: Vec<(&String, &Vec<u64>)> = lists
+        .iter()
+        .flat_map(|(tools, prompts)| prompts.iter().map(move |blocks| (tools, blocks)))
+        .collect();
+    for (a, left) in &all {
+        for (b, right) in &all {
+            let shared = shared(left, right);
+            if a == b {
+                // The framed list is at least as long as all that it says.
+                let texts: usize = texts(&serde_json::from_str(a).unwrap());
+                assert!(shared >= texts / 256, "{shared} of {texts} bytes");
+            } else {
+                assert!(shared < left.len() && shared < right.len());
+            }
+        }
+    }
+}
+
+/// The bytes of all strings in a value.
+fn texts(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(texts).sum(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| key.len() + texts(value))
+            .sum(),
+        _ => 0,
+    }
+}
+
+#[test]
+fn prompts_that_are_not_ascii_are_the_same_as_escapes() {
+    let ascii = |text: &str| -> String {
+        let character = |c: char| match c {
+            ' '..='~' => c.to_string(),
+            other => {
+                let mut units = [0; 2];
+                let units = other.encode_utf16(&mut units).iter();
+                units.map(|unit| format!("\\u{unit:04x}")).collect()
+            }
+        };
+        text.chars().map(character).collect()
+    };
+    let api = identify("POST", "/v1/chat/completions").unwrap();
+    for line in include_str!("prompts/nonascii_bfcl.jsonl").lines() {
+        let escaped = ascii(line);
+        assert!(escaped.is_ascii());
+        let prefix = |body: &str| read(api, body.as_bytes(), Layout::default()).unwrap();
+        assert_eq!(prefix(line), prefix(&escaped));
+        assert_eq!(prefix(line).reason, None);
+    }
+}
+
 #[test]
 fn odd_bodies_of_one_group_are_one_prompt() {
     let mut groups: BTreeMap<String, BTreeSet<Vec<u64>>> = BTreeMap::new();

@@ -10,7 +10,7 @@
 use std::num::NonZeroU32;
 
 use burst_prefix_cache::prefix::Layout;
-use burst_prefix_cache::request::{Api, Length, Prefix, read};
+use burst_prefix_cache::request::{Api, Length, Prefix, Unreadable, read};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -102,6 +102,39 @@ fn plainly(messages: &[Value]) -> Vec<Value> {
     messages.iter().map(plain).collect()
 }
 
+const BODIES: [(Api, &str); 5] = [
+    (
+        Api::ChatCompletions,
+        r#"{"messages":[{"role":"a","content":[{"type":"text","text":"\u00e9\\"}]}],"messages":[{"x":[1,{}]},
+        {"content":"\"]"}],"tools":[{"a":{"b":[]}}]}"#,
+    ),
+    (
+        Api::Messages,
+        r#"{"messages":[{"content":[{"type":"tool_use","input":{"a":[1,2]}}]}],"system":[{"text":"\\"}]}"#,
+    ),
+    (
+        Api::Responses,
+        r#"{"input":[{"role":"user","content":"\\\""},{"type":"reasoning","summary":[]}]}"#,
+    ),
+    (
+        Api::VllmGenerate,
+        r#"{"token_ids":[1,23,456, 7890],"token_ids":[12345678,9 ,0]}"#,
+    ),
+    (
+        Api::Generate,
+        r#"{"input_ids":[[1,2],[],[3]],"image_data":["a",null,"b"]}"#,
+    ),
+];
+
+/// An edit of a text: where, how many characters go, and what comes.
+fn any_edit() -> impl Strategy<Value = (prop::sample::Index, usize, String)> {
+    (
+        any::<prop::sample::Index>(),
+        0..3usize,
+        "[\\[\\]{}\",:\\\\ 019u-]{0,3}",
+    )
+}
+
 proptest! {
     #[test]
     fn a_message_more_leaves_all_whole_blocks(messages in any_messages(), more in any_message()) {
@@ -156,11 +189,38 @@ proptest! {
         prop_assert_eq!(pretty, parse(&body));
     }
 
+    /// Large fields are passed over by their brackets first: no fault in them is overlooked.
+    #[test]
+    fn what_is_read_is_json(
+        which in any::<prop::sample::Index>(),
+        edits in prop::collection::vec(any_edit(), 1..4),
+    ) {
+        let (api, body) = BODIES[which.index(BODIES.len())];
+        // A line end inside a string would be read, but is no JSON.
+        let mut characters: Vec<char> = body.chars().filter(|c| *c != '\n').collect();
+        for (at, gone, new) in edits {
+            let at = at.index(characters.len() + 1);
+            let end = characters.len().min(at + gone);
+            characters.splice(at..end, new.chars());
+        }
+        let body: String = characters.into_iter().collect();
+        let valid = serde_json::from_str::<serde::de::IgnoredAny>(&body).is_ok();
+        match read(api, body.as_bytes(), layout()) {
+            Ok(_) => prop_assert!(valid, "{}", body),
+            Err(Unreadable::Json | Unreadable::Encoding) => prop_assert!(!valid, "{}", body),
+            // Found before the rest was checked.
+            Err(Unreadable::Type | Unreadable::Missing) => {}
+        }
+    }
+
     #[test]
     fn no_body_is_too_much(body in prop::collection::vec(any::<u8>(), 0..100), text in any_text()) {
         let body = String::from_utf8_lossy(&body);
         for api in Api::ALL {
-            for field in ["messages", "prompt", "tools", "model", "chat_template_kwargs"] {
+            for field in [
+                "messages", "prompt", "tools", "model", "chat_template_kwargs", "input", "system",
+                "token_ids", "features", "input_ids", "text", "image_data", "lora_path",
+            ] {
                 let _ = read(api, format!("{{\"{field}\":{body}}}").as_bytes(), layout());
                 let _ = read(api, format!("{{\"{field}\":[{{{text}}}]}}").as_bytes(), layout());
             }

@@ -126,7 +126,7 @@ mod tests {
     /// The value, and its events without duplicates, written plainly.
     fn resolved(body: &str) -> (bool, String) {
         let body = format!("{{\"x\":{body}}}");
-        let (_, value) = json::document(body.as_bytes())
+        let (_, value) = json::document(body.as_bytes(), &[])
             .unwrap()
             .next()
             .unwrap()

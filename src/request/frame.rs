@@ -40,6 +40,16 @@ pub(super) enum Mark {
     Media = b'm',
     ToolCall = b'c',
     Arguments = b'a',
+    ToolChoice = b'k',
+    ToolResult = b'o',
+    IsError = b'e',
+    EndOfResult = b',',
+    System = b's',
+    Template = b'p',
+    Summary = b'u',
+    Encrypted = b'y',
+    /// Of no kind that is known here.
+    Item = b'I',
     /// Ends a message. No stream ends in a zero byte, so none has a twin by the padding of blocks.
     End = b'.',
     // What may stand behind the last message.
@@ -47,6 +57,7 @@ pub(super) enum Mark {
     ContinueFinalMessage = b'C',
     // The parts of the seed behind model and salt.
     Seed = b'S',
+    SeedOfPrompt = b'P',
     // JSON structure.
     OpenObject = b'{',
     CloseObject = b'}',
@@ -82,10 +93,46 @@ pub(super) fn text(
     }
 }
 
+/// A part that is any value, where the request has it.
+pub(super) fn any(
+    sink: &mut impl Sink,
+    kind: Mark,
+    value: Option<Value<'_>>,
+    ignored: &[&[u8]],
+) -> Result<(), Unreadable> {
+    match value.and_then(Value::non_null) {
+        None => Ok(()),
+        Some(value) => {
+            mark(sink, kind);
+            value_without(sink, value, ignored)
+        }
+    }
+}
+
+/// A part that is a setting, where it is not the default.
+pub(super) fn setting(
+    sink: &mut impl Sink,
+    kind: Mark,
+    value: Option<Value<'_>>,
+    default: bool,
+) -> Result<(), Unreadable> {
+    let default = |value: &Value<'_>| matches!(value, Value::Bool(value) if *value == default);
+    any(sink, kind, value.filter(|value| !default(value)), &[])
+}
+
 /// Any value: white space and escapes make no difference, the order of keys does (templates print
 /// tools as they were given). Of duplicate keys the last value counts, in the place of the first,
 /// as in Python's dictionaries.
 pub(super) fn value(sink: &mut impl Sink, value: Value<'_>) -> Result<(), Unreadable> {
+    value_without(sink, value, &[])
+}
+
+/// Any value, but members of these names are left out, however deep they stand.
+pub(super) fn value_without(
+    sink: &mut impl Sink,
+    value: Value<'_>,
+    ignored: &[&[u8]],
+) -> Result<(), Unreadable> {
     match value {
         Value::Null => mark(sink, Mark::Null),
         Value::Bool(true) => mark(sink, Mark::True),
@@ -93,16 +140,58 @@ pub(super) fn value(sink: &mut impl Sink, value: Value<'_>) -> Result<(), Unread
         Value::Number(literal) => number(sink, literal),
         Value::String(text) => string(sink, text),
         Value::Array(raw) | Value::Object(raw) => {
+            let mut filter = Filter::new(ignored);
+            let mut emit = |event| {
+                if filter.keeps(&event) {
+                    structure(sink, event);
+                }
+            };
             if duplicates::has_duplicates(raw)? {
-                return duplicates::resolve(raw, |event| structure(sink, event));
+                return duplicates::resolve(raw, emit);
             }
             let mut walk = raw.walk();
             while let Some(event) = walk.next()? {
-                structure(sink, event);
+                emit(event);
             }
         }
     }
     Ok(())
+}
+
+/// Leaves members out by their names.
+struct Filter<'i> {
+    ignored: &'i [&'i [u8]],
+    /// Inside a member that is left out, the number of its open containers.
+    inside: Option<usize>,
+}
+
+impl<'i> Filter<'i> {
+    fn new(ignored: &'i [&'i [u8]]) -> Self {
+        Self {
+            ignored,
+            inside: None,
+        }
+    }
+
+    fn keeps(&mut self, event: &Event<'_>) -> bool {
+        let Some(open) = self.inside else {
+            if let Event::Key(key) = event
+                && !self.ignored.is_empty()
+                && self.ignored.contains(&key.decoded().as_ref())
+            {
+                self.inside = Some(0);
+                return false;
+            }
+            return true;
+        };
+        let open = match event {
+            Event::Open(_) => open + 1,
+            Event::Close(_) => open.saturating_sub(1),
+            _ => open,
+        };
+        self.inside = (open > 0).then_some(open);
+        false
+    }
 }
 
 fn structure(sink: &mut impl Sink, event: Event<'_>) {
@@ -135,18 +224,17 @@ fn string(sink: &mut impl Sink, text: Text<'_>) {
 
 /// The hash of an object whose order of keys means nothing: a picture, template arguments. The
 /// objects right inside it are taken likewise. Null fields are absent, and so are those that
-/// `ignored` names.
+/// `ignored` names, however deep they stand.
 pub(super) fn unordered(object: Raw<'_>, ignored: &[&[u8]]) -> Result<u128, Unreadable> {
-    digest(object, ignored, |value| match value {
+    let ordered = |value: Value<'_>| {
+        let mut hash = Xxh3::new();
+        value_without(&mut hash, value, ignored)?;
+        Ok(hash.digest128())
+    };
+    digest(object, ignored, |value: Value<'_>| match value {
         Value::Object(inner) => digest(inner, ignored, ordered),
         other => ordered(other),
     })
-}
-
-fn ordered(of: Value<'_>) -> Result<u128, Unreadable> {
-    let mut hash = Xxh3::new();
-    value(&mut hash, of)?;
-    Ok(hash.digest128())
 }
 
 fn digest(

@@ -10,17 +10,27 @@
 //! they remember where a value begins and ends, so a caller picks the last of duplicate keys, or
 //! its own order of fields, and reads the value afterwards.
 
+mod blocks;
+mod ids;
+mod nest;
+mod skim;
 mod text;
 mod walk;
 
 use super::Unreadable;
 pub(super) use text::{Sink, Text};
+use walk::Next;
 pub(super) use walk::{Event, Shape, Walk};
 
-/// The fields of the object that a body is.
+/// The fields of the object that a body is. Of those that are `large`, lists and objects are not
+/// checked yet, only their ends are found: whoever reads them checks them.
 ///
-/// The body is well-formed only when the iterator ends without an error.
-pub(super) fn document(body: &[u8]) -> Result<Fields<'_>, Unreadable> {
+/// The body is well-formed only when the iterator, and the reading of large fields, ends without
+/// an error.
+pub(super) fn document<'a>(
+    body: &'a [u8],
+    large: &'static [&'static [u8]],
+) -> Result<Document<'a>, Unreadable> {
     let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     // UTF-16 and UTF-32 without a mark are valid UTF-8, but no JSON starts with a NUL or has one
     // in second place.
@@ -30,7 +40,11 @@ pub(super) fn document(body: &[u8]) -> Result<Fields<'_>, Unreadable> {
     }
     let mut walk = Walk::new(text);
     match walk.next()? {
-        Some(Event::Open(Shape::Object)) => Ok(Fields(walk)),
+        Some(Event::Open(Shape::Object)) => Ok(Document {
+            walk,
+            large,
+            unchecked: Vec::new(),
+        }),
         _ => {
             while walk.next()?.is_some() {}
             walk.end()?;
@@ -56,6 +70,28 @@ impl<'a> Value<'a> {
     pub(super) fn non_null(self) -> Option<Self> {
         (!matches!(self, Value::Null)).then_some(self)
     }
+
+    /// Not so null, `{}` and `[]`: what a template sees of them is what it sees without them.
+    pub(super) fn says_something(&self) -> bool {
+        match *self {
+            Value::Null => false,
+            Value::Object(raw) => raw.fields().next().is_some(),
+            Value::Array(raw) => raw.items().next().is_some(),
+            _ => true,
+        }
+    }
+
+    /// The member of this name, of duplicates the last, where this is an object that has one.
+    pub(super) fn member(self, name: &[u8]) -> Option<Value<'a>> {
+        let Value::Object(raw) = self else {
+            return None;
+        };
+        let members = raw.fields().flatten();
+        members
+            .filter(|(key, _)| key.decoded().as_ref() == name)
+            .last()
+            .map(|(_, value)| value)
+    }
 }
 
 /// The bytes of one container, from bracket to bracket.
@@ -73,18 +109,6 @@ impl<'a> Raw<'a> {
         Items(self.inside())
     }
 
-    /// The pieces between the commas of an array, which are its elements where all are scalars
-    /// and no string. A quick way through long lists of numbers.
-    pub(super) fn literals(self) -> impl Iterator<Item = &'a [u8]> {
-        let inside = self
-            .0
-            .get(1..self.0.len().saturating_sub(1))
-            .unwrap_or_default();
-        let empty = inside.trim_ascii().is_empty();
-        let pieces = inside.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-        pieces.skip(usize::from(empty))
-    }
-
     /// All events of the container, its own brackets included.
     pub(super) fn walk(self) -> Walk<'a> {
         Walk::new(self.0)
@@ -98,6 +122,45 @@ impl<'a> Raw<'a> {
     }
 }
 
+/// An iterator over the fields of a body; duplicates come as often as they stand there.
+pub(super) struct Document<'a> {
+    walk: Walk<'a>,
+    large: &'static [&'static [u8]],
+    /// Large fields that were passed over, at most one of a name.
+    unchecked: Vec<(&'static [u8], Raw<'a>)>,
+}
+
+impl<'a> Document<'a> {
+    fn field(&mut self) -> Result<Option<(Text<'a>, Value<'a>)>, Unreadable> {
+        let Some(Event::Key(key)) = self.walk.next()? else {
+            self.walk.end()?;
+            return Ok(None);
+        };
+        let name = key.decoded();
+        let Some(large) = self.large.iter().find(|large| **large == name.as_ref()) else {
+            return Ok(Some((key, self.walk.value()?.ok_or(Unreadable::Json)?)));
+        };
+        // What another of the same name replaces is never read.
+        if let Some(at) = self.unchecked.iter().position(|(name, _)| name == large) {
+            self.unchecked.swap_remove(at).1.check()?;
+        }
+        let value = self.walk.value_unchecked()?.ok_or(Unreadable::Json)?;
+        if let Value::Array(raw) | Value::Object(raw) = value {
+            self.unchecked.push((large, raw));
+        }
+        Ok(Some((key, value)))
+    }
+}
+
+impl<'a> Iterator for Document<'a> {
+    type Item = Result<(Text<'a>, Value<'a>), Unreadable>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let field = self.field().transpose();
+        self.walk.end_by(field)
+    }
+}
+
 /// An iterator over the members of an object; duplicates come as often as they stand there.
 pub(super) struct Fields<'a>(Walk<'a>);
 
@@ -105,15 +168,11 @@ impl<'a> Iterator for Fields<'a> {
     type Item = Result<(Text<'a>, Value<'a>), Unreadable>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match self.0.next() {
-            Ok(Some(Event::Key(key))) => Some(
-                self.0
-                    .value()
-                    .and_then(|v| Ok((key, v.ok_or(Unreadable::Json)?))),
-            ),
-            Ok(_) => self.0.end().err().map(Err),
-            Err(error) => Some(Err(error)),
-        }
+        let member = match self.0.member() {
+            Ok(None) => self.0.end().err().map(Err),
+            member => member.transpose(),
+        };
+        self.0.end_by(member)
     }
 }
 
@@ -124,11 +183,61 @@ impl<'a> Iterator for Items<'a> {
     type Item = Result<Value<'a>, Unreadable>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match self.0.value() {
-            Ok(Some(value)) => Some(Ok(value)),
+        let item = match self.0.value() {
             Ok(None) => self.0.end().err().map(Err),
-            Err(error) => Some(Err(error)),
+            item => item.transpose(),
+        };
+        self.0.end_by(item)
+    }
+}
+
+impl<'a> Items<'a> {
+    /// The next element; if it is an object, one whose members are read where they stand, without
+    /// stepping over it first.
+    pub(super) fn next_open(&mut self) -> Result<Option<Item<'_, 'a>>, Unreadable> {
+        // Members that were not asked for.
+        while self.0.depth() > 1 {
+            self.0.next()?;
         }
+        match self.0.value_or_open()? {
+            None => {
+                self.0.end()?;
+                Ok(None)
+            }
+            Some(Next::Value(value)) => Ok(Some(Item::Other(value))),
+            Some(Next::Open { start }) => Ok(Some(Item::Object(Members {
+                walk: &mut self.0,
+                start,
+            }))),
+        }
+    }
+}
+
+/// An element of an array.
+pub(super) enum Item<'w, 'a> {
+    Object(Members<'w, 'a>),
+    Other(Value<'a>),
+}
+
+/// An iterator over the members of an object inside an array.
+pub(super) struct Members<'w, 'a> {
+    walk: &'w mut Walk<'a>,
+    start: usize,
+}
+
+impl<'a> Members<'_, 'a> {
+    /// The object as a whole, once all its members have been read.
+    pub(super) fn whole(&self) -> Raw<'a> {
+        Raw(self.walk.since(self.start))
+    }
+}
+
+impl<'a> Iterator for Members<'_, 'a> {
+    type Item = Result<(Text<'a>, Value<'a>), Unreadable>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let member = self.walk.member().transpose();
+        self.walk.end_by(member)
     }
 }
 

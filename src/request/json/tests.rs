@@ -8,13 +8,13 @@ use super::*;
 
 /// Reads a body whole, as `read` of the APIs do.
 fn verdict(body: &[u8]) -> Result<(), Unreadable> {
-    document(body)?.try_for_each(|field| field.map(|_| ()))
+    document(body, &[])?.try_for_each(|field| field.map(|_| ()))
 }
 
 /// The string that stands between these quotes.
 fn decoded(raw: &str) -> Result<Vec<u8>, Unreadable> {
     let body = format!("{{\"x\":\"{raw}\"}}");
-    let field = document(body.as_bytes())?.next().unwrap();
+    let field = document(body.as_bytes(), &[])?.next().unwrap();
     match field?.1 {
         Value::String(text) => Ok(text.decoded().into_owned()),
         other => panic!("{other:?}"),
@@ -140,7 +140,7 @@ proptest! {
         let whole = serde_json::json!({ "x": value });
         let pretty = serde_json::to_string_pretty(&whole).unwrap();
         for body in [whole.to_string(), pretty, escaped(&whole)] {
-            let mut fields = document(body.as_bytes()).unwrap();
+            let mut fields = document(body.as_bytes(), &[]).unwrap();
             let (key, read) = fields.next().unwrap().unwrap();
             prop_assert!(fields.next().is_none());
             prop_assert_eq!(string(key), "x");
@@ -186,6 +186,21 @@ proptest! {
         let _ = verdict(body.as_bytes());
         let _ = verdict(format!("{{{body}}}").as_bytes());
         let _ = verdict(format!("{{\"\":[{body}]}}").as_bytes());
+    }
+}
+
+#[test]
+fn iterators_end_behind_an_error() {
+    let raw = Raw(b"[1,]");
+    assert_eq!(raw.items().count(), 2);
+    let raw = Raw(b"{\"a\":1,\"b\":}");
+    assert_eq!(raw.fields().count(), 2);
+    let body = b"{\"a\":[1,],\"b\":2}";
+    assert_eq!(document(body, &[]).unwrap().count(), 1);
+    let mut items = Raw(b"[{\"a\":1,}]").items();
+    match items.next_open() {
+        Ok(Some(Item::Object(members))) => assert_eq!(members.count(), 2),
+        _ => panic!("an object"),
     }
 }
 

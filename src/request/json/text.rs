@@ -4,6 +4,12 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr2};
 
+/// Bytes that are searched at once.
+const WORD: usize = 8;
+
+/// Words that are searched one by one, before a call pays.
+const NEAR: usize = 4;
+
 /// Takes bytes as they are decoded.
 pub(crate) trait Sink {
     /// Appends bytes.
@@ -33,22 +39,37 @@ impl<'a> Text<'a> {
         let mut rest = self.raw;
         // Escapes and what stands between them are mostly short, and pushed together.
         let mut batch = Batch::new();
-        while let Some(at) = find_escape(rest) {
-            let Some((run, escape)) = rest.split_at_checked(at) else {
-                break;
-            };
-            if !run.is_empty() {
-                batch.append(run, sink);
+        loop {
+            rest = batch.append_run(rest, sink);
+            if let [b'\\', byte, behind @ ..] = rest
+                && *byte != b'u'
+            {
+                batch.append_byte(byte_of(&ESCAPES, *byte), sink);
+                rest = behind;
+                continue;
             }
             // The walk has checked every escape before.
-            let Some((character, used)) = unescape(escape) else {
+            let Some((character, used)) = unescape(rest) else {
                 break;
             };
             batch.append_character(character, sink);
-            rest = escape.get(used..).unwrap_or_default();
+            rest = rest.get(used..).unwrap_or_default();
         }
-        batch.append(rest, sink);
         batch.flush(sink);
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.raw.is_empty()
+    }
+
+    /// Whether the decoded string begins with these bytes.
+    pub(crate) fn starts_with(self, bytes: &[u8]) -> bool {
+        // No escape is longer than that, and one that is cut stands behind all that counts.
+        const LONGEST_ESCAPE: usize = 12;
+        let enough = (bytes.len() + 1) * LONGEST_ESCAPE;
+        let raw = self.raw.get(..enough).unwrap_or(self.raw);
+        let escaped = self.escaped;
+        Self { raw, escaped }.decoded().starts_with(bytes)
     }
 
     /// The decoded string.
@@ -69,16 +90,6 @@ pub(super) fn find_quote_or_escape(bytes: &[u8]) -> Option<usize> {
     find(bytes, found, |far| memchr2(b'"', b'\\', far))
 }
 
-/// Where the first backslash stands.
-#[inline]
-fn find_escape(bytes: &[u8]) -> Option<usize> {
-    find(
-        bytes,
-        |word| equal_bytes(word, b'\\'),
-        |far| memchr(b'\\', far),
-    )
-}
-
 /// Searches the first bytes by words, the rest by a call: most strings, and most runs between
 /// escapes, are over before a call would have paid.
 #[inline]
@@ -87,9 +98,9 @@ fn find(
     near: impl Fn(u64) -> u64,
     far: impl Fn(&[u8]) -> Option<usize>,
 ) -> Option<usize> {
-    const WORD: usize = 8;
     let mut rest = bytes;
-    for at in [0, WORD, 2 * WORD, 3 * WORD] {
+    for word in 0..NEAR {
+        let at = word * WORD;
         let Some((word, behind)) = rest.split_first_chunk::<WORD>() else {
             break;
         };
@@ -125,37 +136,68 @@ impl Batch {
         }
     }
 
+    /// Appends what stands before the first escape, and returns what begins with it.
     #[inline]
-    fn append(&mut self, piece: &[u8], sink: &mut impl Sink) {
-        if let Some(place) = self.bytes.get_mut(self.len..self.len + piece.len()) {
-            place.copy_from_slice(piece);
-            self.len += piece.len();
-            return;
+    fn append_run<'a>(&mut self, bytes: &'a [u8], sink: &mut impl Sink) -> &'a [u8] {
+        let mut rest = bytes;
+        // Most runs are short: copied while they are searched, word by word.
+        for _ in 0..NEAR {
+            let Some((word, behind)) = rest.split_first_chunk::<WORD>() else {
+                break;
+            };
+            self.write(*word, sink);
+            let escape = equal_bytes(u64::from_le_bytes(*word), b'\\');
+            if escape != 0 {
+                let run = escape.trailing_zeros() as usize / 8;
+                self.len += run;
+                return rest.get(run..).unwrap_or_default();
+            }
+            self.len += WORD;
+            rest = behind;
         }
-        self.flush(sink);
-        match self.bytes.get_mut(..piece.len()) {
+        let run = memchr(b'\\', rest).unwrap_or(rest.len());
+        let (run, rest) = rest.split_at_checked(run).unwrap_or((rest, &[]));
+        self.append(run, sink);
+        rest
+    }
+
+    fn append(&mut self, piece: &[u8], sink: &mut impl Sink) {
+        if self.len + piece.len() > self.bytes.len() {
+            self.flush(sink);
+        }
+        match self.bytes.get_mut(self.len..self.len + piece.len()) {
             Some(place) => {
                 place.copy_from_slice(piece);
-                self.len = piece.len();
+                self.len += piece.len();
             }
+            // Longer than a batch.
             None => sink.push(piece),
+        }
+    }
+
+    /// Writes bytes behind the last one, of which `len` does not know yet. All of them are
+    /// written, as that is quick; what follows takes the place of those that do not count.
+    #[inline]
+    fn write<const N: usize>(&mut self, bytes: [u8; N], sink: &mut impl Sink) {
+        if self.len + N > self.bytes.len() {
+            self.flush(sink);
+        }
+        let place = self.bytes.get_mut(self.len..);
+        if let Some(place) = place.and_then(|place| place.first_chunk_mut()) {
+            *place = bytes;
         }
     }
 
     #[inline]
     fn append_character(&mut self, character: Encoded, sink: &mut impl Sink) {
-        if self.len + character.bytes.len() > self.bytes.len() {
-            self.flush(sink);
-        }
-        // All four bytes are written, as that is quick; what follows takes the place of those
-        // past the character's end.
-        if let Some(place) = self
-            .bytes
-            .get_mut(self.len..self.len + character.bytes.len())
-        {
-            place.copy_from_slice(&character.bytes);
-            self.len += character.len;
-        }
+        self.write(character.bytes, sink);
+        self.len += character.len;
+    }
+
+    #[inline]
+    fn append_byte(&mut self, byte: u8, sink: &mut impl Sink) {
+        self.write([byte], sink);
+        self.len += 1;
     }
 
     fn flush(&mut self, sink: &mut impl Sink) {
@@ -164,13 +206,13 @@ impl Batch {
     }
 }
 
-/// The length of the escape that `bytes` begin with, `None` if it is no escape of JSON.
+/// Whether what stands behind a backslash makes an escape of JSON.
 #[inline]
-pub(super) fn escape_length(bytes: &[u8]) -> Option<usize> {
-    match byte_of(&ESCAPES, *bytes.get(1)?) {
-        0 => None,
-        b'u' => hex(bytes.get(2..)?).map(|_| 6),
-        _ => Some(2),
+pub(super) fn is_escape(bytes: &[u8]) -> bool {
+    match bytes.split_first() {
+        None => false,
+        Some((b'u', digits)) => hex(digits).is_some(),
+        Some((byte, _)) => byte_of(&ESCAPES, *byte) != 0,
     }
 }
 

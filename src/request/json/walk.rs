@@ -1,7 +1,8 @@
 //! The grammar of JSON, one step at a time.
 
 use super::super::Unreadable;
-use super::text::{Text, escape_length, find_quote_or_escape};
+use super::nest::Nest;
+use super::text::{Text, find_quote_or_escape};
 use super::{Raw, Value};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +23,15 @@ pub(crate) enum Event<'a> {
     String(Text<'a>),
 }
 
+/// The next element of an array.
+pub(super) enum Next<'a> {
+    Value(Value<'a>),
+    /// An object that begins here.
+    Open {
+        start: usize,
+    },
+}
+
 /// What may stand next.
 #[derive(Debug, Clone, Copy)]
 enum Expect {
@@ -34,7 +44,7 @@ enum Expect {
 
 /// What has just been stepped over: an event without its text, so that skipping is cheap.
 #[derive(Debug, Clone, Copy)]
-enum Token {
+pub(super) enum Token {
     Open(Shape),
     Close(Shape),
     Key,
@@ -45,11 +55,12 @@ enum Token {
     Nothing,
 }
 
-/// The events of one value, the grammar checked on the way. After an error it must not be used.
+/// The events of one value, the grammar checked on the way. After an error nothing is to be learnt
+/// from it.
 pub(crate) struct Walk<'a> {
-    body: &'a [u8],
-    at: usize,
-    nest: Nest,
+    pub(super) body: &'a [u8],
+    pub(super) at: usize,
+    pub(super) nest: Nest,
     expect: Expect,
     /// The key, string or number just stepped over.
     text: Text<'a>,
@@ -86,7 +97,32 @@ impl<'a> Walk<'a> {
 
     /// The whole value that stands next; `None` where its container ends.
     pub(crate) fn value(&mut self) -> Result<Option<Value<'a>>, Unreadable> {
-        Ok(match self.step()? {
+        let token = self.step()?;
+        self.value_of(token)
+    }
+
+    /// The key that stands next, and its value; `None` where the object ends.
+    #[inline]
+    pub(super) fn member(&mut self) -> Result<Option<(Text<'a>, Value<'a>)>, Unreadable> {
+        match self.step()? {
+            Token::Key => {}
+            _ => return Ok(None),
+        }
+        let key = self.text;
+        let value = match self.byte()? {
+            // As most are.
+            b'"' => {
+                self.string()?;
+                self.complete(Token::String);
+                Value::String(self.text)
+            }
+            _ => self.value()?.ok_or(Unreadable::Json)?,
+        };
+        Ok(Some((key, value)))
+    }
+
+    pub(super) fn value_of(&mut self, token: Token) -> Result<Option<Value<'a>>, Unreadable> {
+        Ok(match token {
             Token::Nothing | Token::Close(_) => None,
             Token::Key => return Err(Unreadable::Json),
             Token::Null => Some(Value::Null),
@@ -100,13 +136,45 @@ impl<'a> Walk<'a> {
                 while self.nest.depth >= depth {
                     self.step()?;
                 }
-                let raw = Raw(self.since(start));
-                Some(match shape {
-                    Shape::Array => Value::Array(raw),
-                    Shape::Object => Value::Object(raw),
-                })
+                Some(self.container(shape, start))
             }
         })
+    }
+
+    pub(super) fn container(&self, shape: Shape, start: usize) -> Value<'a> {
+        let raw = Raw(self.since(start));
+        match shape {
+            Shape::Array => Value::Array(raw),
+            Shape::Object => Value::Object(raw),
+        }
+    }
+
+    /// What stands next, an object not stepped over.
+    pub(super) fn value_or_open(&mut self) -> Result<Option<Next<'a>>, Unreadable> {
+        Ok(match self.step()? {
+            Token::Open(Shape::Object) => Some(Next::Open {
+                start: self.at.saturating_sub(1),
+            }),
+            token => self.value_of(token)?.map(Next::Value),
+        })
+    }
+
+    /// The number of open containers.
+    pub(super) fn depth(&self) -> usize {
+        self.nest.depth
+    }
+
+    /// What an iterator yields: behind an error there is nothing more.
+    pub(super) fn end_by<T>(
+        &mut self,
+        item: Option<Result<T, Unreadable>>,
+    ) -> Option<Result<T, Unreadable>> {
+        if let Some(Err(_)) = item {
+            self.at = self.body.len();
+            self.expect = Expect::Nothing;
+            self.nest = Nest::default();
+        }
+        item
     }
 
     /// Checks that nothing but white space follows.
@@ -120,7 +188,7 @@ impl<'a> Walk<'a> {
     }
 
     #[inline]
-    fn step(&mut self) -> Result<Token, Unreadable> {
+    pub(super) fn step(&mut self) -> Result<Token, Unreadable> {
         let byte = match self.expect {
             Expect::Nothing => return Ok(Token::Nothing),
             _ => self.byte()?,
@@ -185,7 +253,7 @@ impl<'a> Walk<'a> {
     }
 
     #[inline]
-    fn complete(&mut self, token: Token) -> Token {
+    pub(super) fn complete(&mut self, token: Token) -> Token {
         self.expect = if self.nest.depth == 0 {
             Expect::Nothing
         } else {
@@ -262,23 +330,19 @@ impl<'a> Walk<'a> {
     fn string(&mut self) -> Result<(), Unreadable> {
         self.at += 1;
         let start = self.at;
-        let mut escaped = false;
-        loop {
-            let rest = self.rest();
-            let hit = find_quote_or_escape(rest).ok_or(Unreadable::Json)?;
-            self.at += hit;
-            let tail = rest.get(hit..).unwrap_or_default();
-            if tail.first() == Some(&b'"') {
-                self.text = Text {
-                    raw: self.since(start),
-                    escaped,
-                };
-                self.at += 1;
-                return Ok(());
-            }
-            escaped = true;
-            self.at += escape_length(tail).ok_or(Unreadable::Json)?;
+        let rest = self.rest();
+        let hit = find_quote_or_escape(rest).ok_or(Unreadable::Json)?;
+        self.at += hit;
+        let escaped = rest.get(hit) != Some(&b'"');
+        if escaped {
+            self.escapes()?;
         }
+        self.text = Text {
+            raw: self.since(start),
+            escaped,
+        };
+        self.at += 1;
+        Ok(())
     }
 
     /// The next byte that is not white space.
@@ -297,48 +361,12 @@ impl<'a> Walk<'a> {
     }
 
     #[inline]
-    fn rest(&self) -> &'a [u8] {
+    pub(super) fn rest(&self) -> &'a [u8] {
         self.body.get(self.at..).unwrap_or_default()
     }
 
     #[inline]
-    fn since(&self, start: usize) -> &'a [u8] {
+    pub(super) fn since(&self, start: usize) -> &'a [u8] {
         self.body.get(start..self.at).unwrap_or_default()
-    }
-}
-
-/// The open containers, one bit each: the depth of a body costs next to nothing.
-#[derive(Debug, Default)]
-struct Nest {
-    depth: usize,
-    /// The innermost containers, up to 64, the last one in the lowest bit; 1 is an object.
-    bits: u64,
-    /// Those further out, 64 a word.
-    outer: Vec<u64>,
-}
-
-impl Nest {
-    fn push(&mut self, shape: Shape) {
-        if self.depth != 0 && self.depth.is_multiple_of(64) {
-            self.outer.push(self.bits);
-        }
-        self.bits = self.bits << 1 | u64::from(shape == Shape::Object);
-        self.depth += 1;
-    }
-
-    fn pop(&mut self) {
-        self.bits >>= 1;
-        self.depth = self.depth.saturating_sub(1);
-        if self.depth != 0 && self.depth.is_multiple_of(64) {
-            self.bits = self.outer.pop().unwrap_or_default();
-        }
-    }
-
-    fn top(&self) -> Shape {
-        if self.bits & 1 == 1 {
-            Shape::Object
-        } else {
-            Shape::Array
-        }
     }
 }
