@@ -64,8 +64,7 @@ impl Plugin {
     }
 
     /// A request joins the window, or has an outcome at once.
-    pub(super) fn arrive(&self, request: &Rc<Request>, blocks: Vec<u64>) -> Result<(), Outcome> {
-        let asked = Asked { blocks, weight: 1 };
+    pub(super) fn arrive(&self, request: &Rc<Request>, asked: Asked) -> Result<(), Outcome> {
         let now = host::now();
         let count = u32::try_from(asked.blocks.len()).unwrap_or(u32::MAX);
         let arrival = self.in_window(|worker, board| worker.arrive(now, request.id, asked, board));

@@ -11,7 +11,7 @@ use super::host::{self, Headers};
 use super::plugin::Plugin;
 use crate::match_info::Status;
 use crate::request::{self, Api};
-use crate::window::StreamId;
+use crate::window::{Request as Asked, StreamId};
 
 /// How far a request has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,17 +107,20 @@ impl Stream {
         let Ok(body) = host::request_body(self.body_size) else {
             return self.pass(plugin, skipped("body"));
         };
-        let blocks = match request::read(api, &body, plugin.config.layout) {
-            Ok(prefix) => prefix.blocks(),
+        let asked = match request::read(api, &body, plugin.config.layout) {
+            Ok(prefix) => Asked {
+                weight: prefix.weight,
+                blocks: prefix.blocks(),
+            },
             Err(unreadable) => {
                 plugin.count_unreadable(unreadable.token());
                 return self.pass(plugin, skipped("unreadable"));
             }
         };
-        if blocks.is_empty() {
+        if asked.blocks.is_empty() {
             return self.pass(plugin, Outcome::at_once(Status::NoPrefix, 0));
         }
-        match plugin.arrive(&self.request, blocks) {
+        match plugin.arrive(&self.request, asked) {
             Ok(()) => {
                 self.request.phase.set(Phase::Held);
                 Action::Pause
