@@ -87,6 +87,8 @@ async fn trap(owner: usize) {
     let mut connections = connect_each(&fleet.envoy, GROUPS + 3).await;
     let active = "http.llm.downstream_rq_active";
 
+    // Envoy reloads no VM that is younger than this, a second and some jitter.
+    sleep(Duration::from_secs(2)).await;
     let mut first = connections[owner].pop().unwrap();
     let first_body = sample(TEXT, "first", 0);
     first.write(post(TEXT, &first_body)).await;
