@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A running replica, killed when dropped.
 pub(crate) struct Replica {
     pub(crate) child: Child,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Replica {
