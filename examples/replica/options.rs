@@ -12,8 +12,8 @@ use hyper::header::HeaderValue;
 use lexopt::{Arg, Parser, ValueExt};
 
 pub(crate) const HELP: &str = "\
-A stand-in for a vLLM replica: the OpenAI API, a prefix cache in blocks, and a clock instead of
-a model. It needs no GPU and tells what it saw.
+A stand-in for a vLLM replica: the APIs of OpenAI and Anthropic, a prefix cache in blocks, and a
+clock instead of a model. It needs no GPU and tells what it saw.
 
 Usage: cargo run --release --example replica -- [OPTIONS]
 
@@ -35,7 +35,8 @@ Options:
   --record FILE               append a JSON line for each request to FILE
   -h, --help                  print this
 
-Routes: POST /v1/completions, POST /v1/chat/completions, GET /v1/models, /health, /metrics.
+Routes: POST /v1/completions, /v1/chat/completions, /v1/responses, /v1/messages;
+GET /v1/models, /health, /metrics.
 Four bytes of text count as one token; token ids are taken as they are.
 ";
 

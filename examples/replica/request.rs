@@ -15,6 +15,8 @@ const MAX_SAMPLES: u64 = 1024;
 pub(crate) enum Api {
     Completions,
     Chat,
+    Responses,
+    Messages,
 }
 
 #[derive(Debug)]
@@ -45,17 +47,25 @@ impl Request {
             match api {
                 Api::Completions => read.completion(&body)?,
                 Api::Chat => vec![read.chat(&body)?],
+                Api::Responses => vec![read.responses(&body)?],
+                Api::Messages => vec![read.messages(&body)?],
             }
         };
-        let max_tokens = match body.get("max_completion_tokens") {
-            None | Some(Value::Null) => "max_tokens",
-            Some(_) => "max_completion_tokens",
+        let given = |field| body.get(field).is_some_and(|value| !value.is_null());
+        let max_tokens = match api {
+            Api::Responses => "max_output_tokens",
+            _ if given("max_completion_tokens") => "max_completion_tokens",
+            _ => "max_tokens",
+        };
+        let samples = match api {
+            Api::Completions | Api::Chat => count(&body, "n", 1, MAX_SAMPLES)?,
+            Api::Responses | Api::Messages => 1,
         };
         Ok(Self {
             api,
             model,
             prompts,
-            samples: count(&body, "n", 1, MAX_SAMPLES)?,
+            samples,
             max_tokens: count(&body, max_tokens, 16, MAX_TOKENS)?,
             stream: flag(body.get("stream")),
             include_usage: flag(body.pointer("/stream_options/include_usage")),
@@ -92,16 +102,9 @@ impl PromptReader {
     }
 
     fn chat(&self, body: &Value) -> Result<Prompt, String> {
-        let messages = match body.get("messages") {
-            Some(Value::Array(messages)) if !messages.is_empty() => messages,
-            Some(Value::Array(_)) => return Err("`messages` is empty".to_owned()),
-            _ => return Err("`messages` is missing, or no list".to_owned()),
-        };
         let mut text = String::new();
-        if let Some(tools) = body.get("tools").filter(|tools| !tools.is_null()) {
-            push_message(&mut text, "tools", &tools.to_string());
-        }
-        for message in messages {
+        push_tools(&mut text, body);
+        for message in list(body, "messages")? {
             let role = message.get("role").and_then(Value::as_str);
             let role = role.ok_or("a message has no `role`")?;
             let mut content = content(message.get("content").unwrap_or(&Value::Null));
@@ -110,8 +113,47 @@ impl PromptReader {
             }
             push_message(&mut text, role, &content);
         }
+        Ok(self.ending(text))
+    }
+
+    fn messages(&self, body: &Value) -> Result<Prompt, String> {
+        let mut text = String::new();
+        push_tools(&mut text, body);
+        if let Some(system) = body.get("system").filter(|system| !system.is_null()) {
+            push_message(&mut text, "system", &content(system));
+        }
+        for message in list(body, "messages")? {
+            let role = message.get("role").and_then(Value::as_str);
+            let role = role.ok_or("a message has no `role`")?;
+            let content = content(message.get("content").unwrap_or(&Value::Null));
+            push_message(&mut text, role, &content);
+        }
+        Ok(self.ending(text))
+    }
+
+    fn responses(&self, body: &Value) -> Result<Prompt, String> {
+        let mut text = String::new();
+        if let Some(instructions) = body.get("instructions").and_then(Value::as_str) {
+            push_message(&mut text, "system", instructions);
+        }
+        push_tools(&mut text, body);
+        match body.get("input") {
+            Some(Value::String(input)) => push_message(&mut text, "user", input),
+            _ => {
+                for item in list(body, "input")? {
+                    let role = item.get("role").or_else(|| item.get("type"));
+                    let role = role.and_then(Value::as_str);
+                    let content = content(item.get("content").unwrap_or(item));
+                    push_message(&mut text, role.ok_or("an item has no `type`")?, &content);
+                }
+            }
+        }
+        Ok(self.ending(text))
+    }
+
+    fn ending(&self, mut text: String) -> Prompt {
         text.push_str("<|im_start|>assistant\n");
-        Ok(self.text(&text))
+        self.text(&text)
     }
 
     fn text(&self, text: &str) -> Prompt {
@@ -133,6 +175,21 @@ impl PromptReader {
 
 const PROMPT_FORMS: &str =
     "`prompt` must be a string, a list of strings, token ids, or a list of token id lists";
+
+/// A list that must be there and not be empty.
+fn list<'a>(body: &'a Value, field: &str) -> Result<&'a Vec<Value>, String> {
+    match body.get(field) {
+        Some(Value::Array(items)) if !items.is_empty() => Ok(items),
+        Some(Value::Array(_)) => Err(format!("`{field}` is empty")),
+        _ => Err(format!("`{field}` is missing, or no list")),
+    }
+}
+
+fn push_tools(text: &mut String, body: &Value) {
+    if let Some(tools) = body.get("tools").filter(|tools| !tools.is_null()) {
+        push_message(text, "tools", &tools.to_string());
+    }
+}
 
 fn push_message(text: &mut String, role: &str, content: &str) {
     for part in ["<|im_start|>", role, "\n", content, "<|im_end|>\n"] {
@@ -223,6 +280,11 @@ mod tests {
             (Api::Chat, "{}", "`messages` is missing"),
             (Api::Chat, r#"{"messages":[]}"#, "`messages` is empty"),
             (Api::Chat, r#"{"messages":[{}]}"#, "no `role`"),
+            (Api::Messages, "{}", "`messages` is missing"),
+            (Api::Messages, r#"{"messages":[{}]}"#, "no `role`"),
+            (Api::Responses, "{}", "`input` is missing"),
+            (Api::Responses, r#"{"input":[]}"#, "`input` is empty"),
+            (Api::Responses, r#"{"input":[{}]}"#, "no `type`"),
         ] {
             let error = read(api, body).unwrap_err();
             assert!(error.contains(told), "{body}: {error}");

@@ -71,6 +71,8 @@ impl Route {
         let routes = [
             ("/v1/chat/completions", Self::Generate(Api::Chat)),
             ("/v1/completions", Self::Generate(Api::Completions)),
+            ("/v1/responses", Self::Generate(Api::Responses)),
+            ("/v1/messages", Self::Generate(Api::Messages)),
             ("/v1/models", Self::Models),
             ("/health", Self::Health),
             ("/metrics", Self::Metrics),

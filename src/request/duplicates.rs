@@ -10,27 +10,44 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::Unreadable;
 use super::json::{Event, Raw, Text};
 
-/// Whether any object in this value has a key twice.
-pub(super) fn has_duplicates(value: Raw<'_>) -> Result<bool, Unreadable> {
-    let mut walk = value.walk();
-    // The keys of all open objects, and where in the list those of each container begin.
-    let mut keys: Vec<u64> = Vec::new();
-    let mut starts: Vec<usize> = Vec::new();
-    while let Some(event) = walk.next()? {
+/// Tells whether any object in a value has a key twice, from its events.
+#[derive(Default)]
+pub(super) struct Keys {
+    /// The keys of all open objects.
+    open: Vec<u64>,
+    /// Where in that list those of each container begin.
+    starts: Vec<usize>,
+}
+
+impl Keys {
+    /// Takes the next event. False if it ends an object that has a key twice.
+    pub(super) fn differ(&mut self, event: &Event<'_>) -> bool {
         match event {
-            Event::Open(_) => starts.push(keys.len()),
-            Event::Key(key) => keys.push(identity(key)),
+            Event::Open(_) => self.starts.push(self.open.len()),
+            Event::Key(key) => self.open.push(identity(*key)),
             Event::Close(_) => {
-                let start = starts.pop().unwrap_or_default();
-                if let Some(own) = keys.get_mut(start..) {
+                let start = self.starts.pop().unwrap_or_default();
+                if let Some(own) = self.open.get_mut(start..) {
                     own.sort_unstable();
                     if own.array_windows().any(|[a, b]| a == b) {
-                        return Ok(true);
+                        return false;
                     }
                 }
-                keys.truncate(start);
+                self.open.truncate(start);
             }
             _ => {}
+        }
+        true
+    }
+}
+
+/// Whether any object in this value has a key twice.
+pub(super) fn has_duplicates(value: Raw<'_>) -> Result<bool, Unreadable> {
+    let mut keys = Keys::default();
+    let mut walk = value.walk();
+    while let Some(event) = walk.next()? {
+        if !keys.differ(&event) {
+            return Ok(true);
         }
     }
     Ok(false)

@@ -8,7 +8,7 @@
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::Unreadable;
-use super::duplicates;
+use super::duplicates::{self, Keys};
 use super::json::{Event, Raw, Shape, Sink, Text, Value};
 use crate::prefix::BlockIds;
 
@@ -16,11 +16,19 @@ impl Sink for BlockIds {
     fn push(&mut self, bytes: &[u8]) {
         BlockIds::push(self, bytes);
     }
+
+    fn size(&self) -> usize {
+        BlockIds::size(self)
+    }
 }
 
 impl Sink for Xxh3 {
     fn push(&mut self, bytes: &[u8]) {
         self.update(bytes);
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>()
     }
 }
 
@@ -140,22 +148,40 @@ pub(super) fn value_without(
         Value::Number(literal) => number(sink, literal),
         Value::String(text) => string(sink, text),
         Value::Array(raw) | Value::Object(raw) => {
-            let mut filter = Filter::new(ignored);
-            let mut emit = |event| {
-                if filter.keeps(&event) {
-                    structure(sink, event);
+            // Where a copy of the sink is not larger than the value, the value is pushed at once,
+            // and taken back if it has duplicates.
+            let copy = (sink.size() <= raw.len()).then(|| sink.clone());
+            if copy.is_none() && duplicates::has_duplicates(raw)? || !distinct(sink, raw, ignored)?
+            {
+                if let Some(copy) = copy {
+                    *sink = copy;
                 }
-            };
-            if duplicates::has_duplicates(raw)? {
-                return duplicates::resolve(raw, emit);
-            }
-            let mut walk = raw.walk();
-            while let Some(event) = walk.next()? {
-                emit(event);
+                let mut filter = Filter::new(ignored);
+                return duplicates::resolve(raw, |event| {
+                    if filter.keeps(&event) {
+                        structure(sink, event);
+                    }
+                });
             }
         }
     }
     Ok(())
+}
+
+/// Pushes a value, and tells whether no object in it has a key twice.
+fn distinct(sink: &mut impl Sink, raw: Raw<'_>, ignored: &[&[u8]]) -> Result<bool, Unreadable> {
+    let mut keys = Keys::default();
+    let mut filter = Filter::new(ignored);
+    let mut walk = raw.walk();
+    while let Some(event) = walk.next()? {
+        if !keys.differ(&event) {
+            return Ok(false);
+        }
+        if filter.keeps(&event) {
+            structure(sink, event);
+        }
+    }
+    Ok(true)
 }
 
 /// Leaves members out by their names.

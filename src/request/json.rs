@@ -109,6 +109,11 @@ impl<'a> Raw<'a> {
         Items(self.inside())
     }
 
+    /// Its bytes, as it stands in the body.
+    pub(super) fn len(self) -> usize {
+        self.0.len()
+    }
+
     /// All events of the container, its own brackets included.
     pub(super) fn walk(self) -> Walk<'a> {
         Walk::new(self.0)

@@ -107,6 +107,10 @@ impl Sink for Xxh64 {
     fn push(&mut self, bytes: &[u8]) {
         self.update(bytes);
     }
+
+    fn size(&self) -> usize {
+        size_of::<Self>()
+    }
 }
 
 /// The seeds of a request's prompts. They differ only where a field has a list.

@@ -11,14 +11,21 @@ const WORD: usize = 8;
 const NEAR: usize = 4;
 
 /// Takes bytes as they are decoded.
-pub(crate) trait Sink {
+pub(crate) trait Sink: Clone {
     /// Appends bytes.
     fn push(&mut self, bytes: &[u8]);
+
+    /// The bytes that a copy of it takes.
+    fn size(&self) -> usize;
 }
 
 impl Sink for Vec<u8> {
     fn push(&mut self, bytes: &[u8]) {
         self.extend_from_slice(bytes);
+    }
+
+    fn size(&self) -> usize {
+        self.len()
     }
 }
 

@@ -1,4 +1,8 @@
-//! Answers in OpenAI's shapes: whole, or as server-sent events.
+//! Answers in the shape of their API: whole, or as server-sent events.
+
+mod messages;
+mod openai;
+mod responses;
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -6,7 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use hyper::body::{Body, Bytes, Frame};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::engine::{Event, Events};
 use crate::record::Record;
@@ -31,9 +35,14 @@ impl Answer {
         let prefix = match request.api {
             Api::Completions => "cmpl",
             Api::Chat => "chatcmpl",
+            Api::Responses => "resp",
+            Api::Messages => "msg",
         };
         Self {
-            id: format!("{prefix}-{number:016x}"),
+            id: match request.api {
+                Api::Completions | Api::Chat => format!("{prefix}-{number:016x}"),
+                Api::Responses | Api::Messages => format!("{prefix}_{number:016x}"),
+            },
             created,
             model: request
                 .model
@@ -65,23 +74,11 @@ impl Answer {
             }
         }
         record.tokens(self.prompt_tokens, self.cached_tokens);
-        let choices: Vec<Value> = texts
-            .into_iter()
-            .enumerate()
-            .map(|(index, text)| self.choice(index, &text))
-            .collect();
-        let object = match self.api {
-            Api::Completions => "text_completion",
-            Api::Chat => "chat.completion",
-        };
-        json!({
-            "id": self.id,
-            "object": object,
-            "created": self.created,
-            "model": self.model,
-            "choices": choices,
-            "usage": self.usage(),
-        })
+        match self.api {
+            Api::Completions | Api::Chat => self.completion(texts),
+            Api::Responses => self.response(&texts.concat()),
+            Api::Messages => self.message(&texts.concat()),
+        }
     }
 
     /// Of a prompt's samples only the first tells whether the prompt was cached.
@@ -94,81 +91,6 @@ impl Answer {
             Event::Token { .. } => self.completion_tokens += 1,
         }
     }
-
-    fn choice(&self, index: usize, text: &str) -> Value {
-        match self.api {
-            Api::Completions => json!({
-                "index": index,
-                "text": text,
-                "logprobs": null,
-                "finish_reason": "length",
-            }),
-            Api::Chat => json!({
-                "index": index,
-                "message": {"role": "assistant", "content": text},
-                "logprobs": null,
-                "finish_reason": "length",
-            }),
-        }
-    }
-
-    fn usage(&self) -> Value {
-        json!({
-            "prompt_tokens": self.prompt_tokens,
-            "completion_tokens": self.completion_tokens,
-            "total_tokens": self.prompt_tokens + self.completion_tokens,
-            "prompt_tokens_details": {"cached_tokens": self.cached_tokens},
-        })
-    }
-
-    fn chunk(&self, choices: Value) -> Value {
-        let object = match self.api {
-            Api::Completions => "text_completion",
-            Api::Chat => "chat.completion.chunk",
-        };
-        json!({
-            "id": self.id,
-            "object": object,
-            "created": self.created,
-            "model": self.model,
-            "choices": choices,
-        })
-    }
-
-    fn token_chunk(&self, index: usize, text: &str, last: bool) -> Value {
-        let finish_reason = last.then_some("length");
-        self.chunk(match self.api {
-            Api::Completions => json!([{
-                "index": index,
-                "text": text,
-                "logprobs": null,
-                "finish_reason": finish_reason,
-            }]),
-            Api::Chat => json!([{
-                "index": index,
-                "delta": {"content": text},
-                "logprobs": null,
-                "finish_reason": finish_reason,
-            }]),
-        })
-    }
-
-    fn role_chunk(&self, index: usize) -> Value {
-        self.chunk(json!([{
-            "index": index,
-            "delta": {"role": "assistant", "content": ""},
-            "logprobs": null,
-            "finish_reason": null,
-        }]))
-    }
-
-    fn usage_chunk(&self) -> Value {
-        let mut chunk = self.chunk(json!([]));
-        if let Some(chunk) = chunk.as_object_mut() {
-            chunk.insert("usage".to_owned(), self.usage());
-        }
-        chunk
-    }
 }
 
 /// A streamed answer: an event for each token, sent when it is there. Dropping it, as hyper does
@@ -176,8 +98,12 @@ impl Answer {
 pub(crate) struct Stream {
     answer: Answer,
     events: Events,
-    /// Choices whose role was told, which a chat stream does first.
+    /// Sequences of which a token was told.
     begun: HashSet<usize>,
+    /// All text so far, of APIs that tell it once more at the end.
+    text: String,
+    /// Numbers the events, of APIs that do.
+    number: u64,
     record: Record,
     ended: bool,
 }
@@ -188,19 +114,20 @@ impl Stream {
             answer,
             events,
             begun: HashSet::new(),
+            text: String::new(),
+            number: 0,
             record,
             ended: false,
         }
     }
 
     fn token(&mut self, index: usize, text: &str, last: bool) -> String {
-        let mut out = String::new();
-        if self.answer.api == Api::Chat && self.begun.insert(index) {
-            push_event(&mut out, &self.answer.role_chunk(index).to_string());
+        let first = self.begun.insert(index);
+        match self.answer.api {
+            Api::Completions | Api::Chat => self.answer.completion_token(index, text, first, last),
+            Api::Responses => self.response_token(text, first),
+            Api::Messages => self.message_token(text, first),
         }
-        let chunk = self.answer.token_chunk(index, text, last);
-        push_event(&mut out, &chunk.to_string());
-        out
     }
 
     fn end(&mut self) -> String {
@@ -211,12 +138,11 @@ impl Stream {
         } = self.answer;
         self.record.tokens(prompt_tokens, cached_tokens);
         self.record.end(200);
-        let mut out = String::new();
-        if self.answer.include_usage {
-            push_event(&mut out, &self.answer.usage_chunk().to_string());
+        match self.answer.api {
+            Api::Completions | Api::Chat => self.answer.completion_end(),
+            Api::Responses => self.response_end(),
+            Api::Messages => self.message_end(),
         }
-        push_event(&mut out, "[DONE]");
-        out
     }
 }
 
@@ -224,6 +150,15 @@ fn push_event(out: &mut String, data: &str) {
     for part in ["data: ", data, "\n\n"] {
         out.push_str(part);
     }
+}
+
+/// An event with a name, which is its `type` too.
+fn push_named(out: &mut String, data: &Value) {
+    let name = data.get("type").and_then(Value::as_str);
+    for part in ["event: ", name.unwrap_or_default(), "\n"] {
+        out.push_str(part);
+    }
+    push_event(out, &data.to_string());
 }
 
 impl Body for Stream {
