@@ -33,6 +33,10 @@ mod passing;
 mod privacy;
 #[path = "envoy/replicas.rs"]
 mod replicas;
+#[path = "envoy/rollout.rs"]
+mod rollout;
+#[path = "envoy/sdks.rs"]
+mod sdks;
 #[path = "envoy/slow.rs"]
 mod slow;
 #[path = "envoy/thousands.rs"]
@@ -46,6 +50,8 @@ mod update;
 #[path = "envoy/window.rs"]
 mod window;
 
+#[path = "support/clients.rs"]
+mod clients;
 #[path = "support/config.rs"]
 mod config;
 #[path = "support/envoy.rs"]

@@ -137,6 +137,7 @@ mod tests {
             },
             stream,
             blocks: Vec::new(),
+            weight: 1,
         }
     }
 

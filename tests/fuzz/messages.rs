@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use burst_prefix_cache::placement::{BalanceBy, Rules};
 use burst_prefix_cache::window::{
-    Arrival, Cell, Moment, Refused, Settings, Shared, Slot, Stored, StreamId, Worker,
+    Arrival, Cell, Moment, Refused, Request, Settings, Shared, Slot, Stored, StreamId, Worker,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -220,7 +220,7 @@ impl World {
                 let stream = StreamId::try_from(self.arrived_at.len()).unwrap();
                 self.arrived_at.push(self.now);
                 let arrival = self.act(worker, |worker, now, port| {
-                    worker.arrive(now, stream, blocks, port)
+                    worker.arrive(now, stream, Request { blocks, weight: 1 }, port)
                 });
                 if arrival == Arrival::Held {
                     self.waiting.insert((worker, stream));
