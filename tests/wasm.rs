@@ -1,7 +1,7 @@
 //! The built filter under a simulated proxy: what it does with one request, and what holds for
 //! many of them over many workers, whatever goes wrong.
 //!
-//! `make build` builds the filter, or name another in `FILTER_WASM`. How to run more schedules and
+//! `make build` builds the filter; `FILTER_WASM` names another. How to run more schedules and
 //! to replay one stands in `wasm/schedules.rs`.
 #![allow(
     clippy::unwrap_used,

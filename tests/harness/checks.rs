@@ -3,7 +3,7 @@
 use burst_prefix_cache::config::Config;
 use burst_prefix_cache::match_info::MatchInfo;
 use burst_prefix_cache::placement::{self, Candidates, Replica};
-use burst_prefix_cache::request;
+use burst_prefix_cache::request::{self, Prefix};
 
 use super::exchange::{Exchange, Fate};
 use super::schedule::Schedule;
@@ -102,7 +102,7 @@ fn headers(exchange: &Exchange, config: &Config, schedule: &Schedule) -> Result<
         return Err(format!("{status}, and goes to {endpoint:?}"));
     }
     let matched = endpoint.and_then(|name| config.replicas.iter().position(|known| *known == name));
-    let blocks = blocks(exchange, config).unwrap_or_default().len();
+    let blocks = prefix(exchange, config).map_or(0, |prefix| prefix.blocks().len());
     let info = MatchInfo {
         candidates: &config.replicas,
         matched,
@@ -118,12 +118,12 @@ fn headers(exchange: &Exchange, config: &Config, schedule: &Schedule) -> Result<
     Ok(())
 }
 
-/// The blocks of a complete request's prompts.
-fn blocks(exchange: &Exchange, config: &Config) -> Option<Vec<u64>> {
+/// The prompts of a complete request.
+fn prefix(exchange: &Exchange, config: &Config) -> Option<Prefix> {
     let method = exchange.client.headers.text(":method")?;
     let api = request::identify(&method, &exchange.client.headers.text(":path")?)?;
     let body = exchange.sent.as_ref()?;
-    Some(request::read(api, body, config.layout).ok()?.blocks())
+    request::read(api, body, config.layout).ok()
 }
 
 /// What stays behind is bounded, and nobody's mail lies around.
@@ -170,16 +170,17 @@ fn joint(world: &World, configs: &[Config]) -> Result<(), String> {
             .iter()
             .map(|name| Replica { name, running: 0 })
             .collect();
-        let blocks: Vec<Vec<u64>> = requests
+        let members: Vec<(Vec<u64>, u32)> = requests
             .iter()
-            .map(|request| blocks(&world.exchanges[*request], config).unwrap())
+            .map(|request| prefix(&world.exchanges[*request], config).unwrap())
+            .map(|prefix| (prefix.blocks(), prefix.weight))
             .collect();
-        let batch: Vec<placement::Request<'_>> = blocks
+        let batch: Vec<placement::Request<'_>> = members
             .iter()
-            .map(|blocks| placement::Request {
+            .map(|(blocks, weight)| placement::Request {
                 blocks,
                 candidates: Candidates::All,
-                weight: 1,
+                weight: *weight,
             })
             .collect();
         let placement = placement::place(&config.rules, &replicas, &batch);

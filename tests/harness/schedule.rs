@@ -257,7 +257,8 @@ fn request(rng: &mut Rng) -> (Headers, Option<Vec<u8>>) {
             ("/v1/chat/completions", Some(body.to_string().into_bytes()))
         }
         _ => {
-            let body = serde_json::json!({"model": "m", "prompt": prompt});
+            let samples = [1, rng.u32(1..9)][rng.usize(..2)];
+            let body = serde_json::json!({"model": "m", "prompt": prompt, "n": samples});
             ("/v1/completions", Some(body.to_string().into_bytes()))
         }
     };
