@@ -110,7 +110,7 @@ fn number(name: &str) -> Option<u64> {
 fn schedules(kind: Kind) {
     let seeds: Vec<u64> = match number("WASM_SEED") {
         Some(seed) => vec![seed],
-        None => (0..number("WASM_SCHEDULES").unwrap_or(60))
+        None => (0..number("WASM_SCHEDULES").unwrap_or(334))
             .map(|_| fastrand::u64(..))
             .collect(),
     };

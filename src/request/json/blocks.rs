@@ -2,6 +2,8 @@
 //!
 //! Text with an escape every few bytes costs no more than text without.
 
+use wide::u8x16;
+
 /// Bytes that are looked at together.
 pub(super) const BLOCK: usize = 64;
 
@@ -31,9 +33,7 @@ pub(super) struct Strings {
 impl Strings {
     #[inline(always)]
     pub(super) fn of(block: &[u8; BLOCK]) -> Self {
-        let [quotes, backslashes] = bits(block, |lane| {
-            [lanes::equal(lane, b'"'), lanes::equal(lane, b'\\')]
-        });
+        let [quotes, backslashes] = bits(block, |lane| [equal(lane, b'"'), equal(lane, b'\\')]);
         Self {
             quotes,
             backslashes,
@@ -53,8 +53,8 @@ impl Brackets {
     pub(super) fn of(block: &[u8; BLOCK]) -> Self {
         // Square and curly brackets differ in one bit, and no other byte is a curly one with it.
         let [opening, closing] = bits(block, |lane| {
-            let curly = lanes::or(lane, b'{' ^ b'[');
-            [lanes::equal(curly, b'{'), lanes::equal(curly, b'}')]
+            let curly = lane | u8x16::splat(b'{' ^ b'[');
+            [equal(curly, b'{'), equal(curly, b'}')]
         });
         Self { opening, closing }
     }
@@ -100,74 +100,22 @@ pub(super) fn places(mut bits: u64) -> impl Iterator<Item = usize> {
     })
 }
 
+#[inline(always)]
+fn equal(lane: u8x16, byte: u8) -> u8x16 {
+    lane.simd_eq(u8x16::splat(byte))
+}
+
 /// Two bits for each byte, asked for 16 bytes at a time.
 #[inline(always)]
-fn bits(block: &[u8; BLOCK], ask: impl Fn(lanes::Lane) -> [u64; 2]) -> [u64; 2] {
+fn bits(block: &[u8; BLOCK], ask: impl Fn(u8x16) -> [u8x16; 2]) -> [u64; 2] {
     let (parts, _) = block.as_chunks::<16>();
     let mut all = [0; 2];
     for (part, shift) in parts.iter().zip([0, 16, 32, 48]) {
-        let [a, b] = ask(lanes::load(part));
-        let [all_a, all_b] = &mut all;
-        *all_a |= a << shift;
-        *all_b |= b << shift;
-    }
-    all
-}
-
-/// Sixteen bytes, by the processor's own instructions.
-#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-mod lanes {
-    use core::arch::wasm32::{u8x16_bitmask, u8x16_eq, u8x16_splat, u64x2, v128, v128_or};
-
-    pub(super) type Lane = v128;
-
-    #[inline(always)]
-    pub(super) fn load(bytes: &[u8; 16]) -> Lane {
-        let (halves, _) = bytes.as_chunks::<8>();
-        match halves {
-            [low, high] => u64x2(u64::from_le_bytes(*low), u64::from_le_bytes(*high)),
-            _ => u64x2(0, 0),
+        for (bits, answer) in all.iter_mut().zip(ask(u8x16::new(*part))) {
+            *bits |= u64::from(answer.to_bitmask()) << shift;
         }
     }
-
-    #[inline(always)]
-    pub(super) fn or(lane: Lane, byte: u8) -> Lane {
-        v128_or(lane, u8x16_splat(byte))
-    }
-
-    #[inline(always)]
-    pub(super) fn equal(lane: Lane, byte: u8) -> u64 {
-        u64::from(u8x16_bitmask(u8x16_eq(lane, u8x16_splat(byte))))
-    }
-}
-
-/// Sixteen bytes, as two words.
-#[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
-mod lanes {
-    pub(super) type Lane = [u64; 2];
-
-    #[inline(always)]
-    pub(super) fn load(bytes: &[u8; 16]) -> Lane {
-        let whole = u128::from_le_bytes(*bytes);
-        [whole as u64, (whole >> 64) as u64]
-    }
-
-    #[inline(always)]
-    pub(super) fn or(lane: Lane, byte: u8) -> Lane {
-        lane.map(|word| word | u64::from_ne_bytes([byte; 8]))
-    }
-
-    #[inline(always)]
-    pub(super) fn equal(lane: Lane, byte: u8) -> u64 {
-        const LOW: u64 = u64::from_ne_bytes([0x7f; 8]);
-        let [low, high] = lane.map(|word| {
-            // The high bit of each byte that is equal, then those bits side by side.
-            let different = word ^ u64::from_ne_bytes([byte; 8]);
-            let equal = !(((different & LOW) + LOW) | different | LOW);
-            (equal >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
-        });
-        low | high << 8
-    }
+    all
 }
 
 #[cfg(test)]
