@@ -102,6 +102,7 @@ bench: target ## Speed, natively and as WebAssembly, beside the reference's; ARG
 	cargo build --locked --release --target $(TARGET) --package burst-prefix-cache-bench-guest \
 		--target-dir target/bench
 	cargo bench --locked $(ENGINE) --bench placement -- $(ARGS)
+	cargo bench --locked $(ENGINE) --bench request -- $(ARGS)
 
 .PHONY: simulate
 simulate: build ## Very many seeded schedules of the filter over simulated workers; SCHEDULES=n
