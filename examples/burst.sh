@@ -210,6 +210,10 @@ def usage(text):
         return None
 
 
+# A replica that nobody named: it is together with none.
+UNKNOWN = "unknown"
+
+
 class Group:
     def __init__(self):
         self.replicas = collections.Counter()
@@ -227,7 +231,9 @@ with open(f"{work}/groups") as names:
         if status != 200:
             example = example or answer(i)[:300]
             continue
-        group.replicas[found.get("x-served-by", "?")] += 1
+        # The stand-in names itself; with debugResponseHeaders the filter names any replica.
+        served = found.get("x-served-by") or found.get("x-gateway-destination-endpoint-served")
+        group.replicas[served or UNKNOWN] += 1
         counts = usage(answer(i))
         if counts is None:
             broken += 1
@@ -250,7 +256,7 @@ for name in sorted(groups, key=order):
     group = groups[name]
     counted = sorted(group.replicas.items(), key=lambda item: (-item[1], item[0]))
     line(name, group, ", ".join(f"{replica} x{n}" for replica, n in counted) or "none")
-    together += name != "lone" and len(group.replicas) == 1
+    together += name != "lone" and len(group.replicas) == 1 and UNKNOWN not in group.replicas
     for field in ("requests", "prompt", "cached"):
         setattr(all_groups, field, getattr(all_groups, field) + getattr(group, field))
     all_groups.replicas += group.replicas
@@ -263,6 +269,8 @@ for path in glob.glob(f"{work}/*.times"):
 times.sort()
 print()
 print(f"groups on one replica: {together} of {len(groups) - ('lone' in groups)}")
+if UNKNOWN in all_groups.replicas:
+    print("no header names the replica: set the filter's debugResponseHeaders to true")
 if times:
     p50, p99 = (times[min(len(times) - 1, int(len(times) * q))] for q in (0.5, 0.99))
     print(f"time to the whole answer: p50 {p50 * 1000:.0f} ms, p99 {p99 * 1000:.0f} ms")

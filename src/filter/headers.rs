@@ -19,11 +19,12 @@ pub(super) const SERVED: &str = "x-gateway-destination-endpoint-served";
 /// What a client must not bring along: it would steer, or claim a decision that nobody made.
 const OURS: [&str; 4] = [ENDPOINT, MATCH_INFO, SCORE, STATUS];
 
-/// Removes a client's own copies of the headers that the filter writes.
-pub(super) fn remove_inbound() {
+/// Removes a client's own copies of the headers that the filter writes, from the request's headers
+/// or its trailers.
+pub(super) fn remove_inbound(from: Headers) {
     for name in OURS {
         // There is nothing to do where the host keeps it: what the filter writes replaces it.
-        let _removed = host::remove_header(Headers::Request, name);
+        let _removed = host::remove_header(from, name);
     }
 }
 

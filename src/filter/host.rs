@@ -24,6 +24,7 @@ impl From<Failed> for Refused {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Headers {
     Request = 0,
+    RequestTrailers = 1,
     Response = 2,
 }
 

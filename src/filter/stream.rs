@@ -81,6 +81,10 @@ impl Stream {
         if end_of_stream {
             return Err(Status::Skipped("no-body"));
         }
+        // What is upgraded has no end, and so no body to wait for.
+        if !header("upgrade").is_empty() {
+            return Err(Status::Skipped("upgrade"));
+        }
         let encoding = header("content-encoding");
         if !encoding.is_empty() && !encoding.eq_ignore_ascii_case(b"identity") {
             return Err(Status::Skipped("encoding"));
@@ -156,7 +160,7 @@ impl HttpContext for Stream {
         if host::header(Headers::Request, "x-test-trap").is_some() {
             std::process::abort();
         }
-        headers::remove_inbound();
+        headers::remove_inbound(Headers::Request);
         let Some(plugin) = self.plugin.clone() else {
             return Action::Continue;
         };
@@ -196,6 +200,7 @@ impl HttpContext for Stream {
 
     /// With trailers the body never says that it ends.
     fn on_http_request_trailers(&mut self, _trailers: usize) -> Action {
+        headers::remove_inbound(Headers::RequestTrailers);
         let Some(plugin) = self.plugin.clone() else {
             return Action::Continue;
         };

@@ -186,6 +186,8 @@ pub(crate) struct Exchange {
     pub(crate) buffer: Vec<u8>,
     pub(crate) ended: bool,
     pub(crate) trailers: bool,
+    /// What the client puts into its trailers, if it sends any.
+    pub(crate) trailing: Headers,
     pub(crate) received: usize,
     pub(crate) complete_at: Option<u64>,
     pub(crate) upstream: Option<Upstream>,
@@ -210,6 +212,13 @@ impl Exchange {
             buffer: Vec::new(),
             ended: false,
             trailers: false,
+            trailing: Headers::new([
+                ("x-checksum", "1"),
+                ("X-Gateway-Destination-Endpoint", "10.0.0.2:8000"),
+                ("x-prefix-cache-match-info", "forged"),
+                ("x-prefix-cache-score", "forged"),
+                ("x-burst-prefix-cache", "forged"),
+            ]),
             received: 0,
             complete_at: None,
             upstream: None,

@@ -44,6 +44,23 @@ fn a_body_is_whole_however_it_ends() {
 }
 
 #[test]
+fn a_clients_own_copies_of_the_filters_headers_are_removed_from_trailers() {
+    for path in ["/v1/completions", "/v1/models"] {
+        let mut client = Client::post(0, 1_000, path, b"{}");
+        client.parts.truncate(1);
+        let body = Part::Data {
+            bytes: b"{}".to_vec(),
+            end: false,
+        };
+        client.parts.push_back((1_001 * MILLI, body));
+        client.parts.push_back((1_002 * MILLI, Part::Trailers));
+        let proxy = play(config(json!({})), vec![client]);
+        let trailers = proxy.world().exchanges[0].trailing.0.clone();
+        assert_eq!(trailers, [("x-checksum".to_owned(), b"1".to_vec())]);
+    }
+}
+
+#[test]
 fn trailers_without_a_body_are_no_body() {
     let mut client = Client::completion(0, 1_000, "");
     client.parts.truncate(1);

@@ -78,6 +78,10 @@ fn what_is_not_held_goes_on_at_once_and_says_why() {
             completion().with("content-encoding", vec![0xff]),
         ),
         (
+            "skipped;reason=upgrade",
+            completion().with("upgrade", "websocket"),
+        ),
+        (
             "skipped;reason=too-large",
             completion().with("content-length", "1048577"),
         ),

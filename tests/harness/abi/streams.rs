@@ -8,6 +8,7 @@ use crate::harness::status::Status;
 use crate::harness::world::World;
 
 const REQUEST_HEADERS: u32 = 0;
+const REQUEST_TRAILERS: u32 = 1;
 const RESPONSE_HEADERS: u32 = 2;
 const REQUEST_BODY: u32 = 0;
 const PLUGIN_CONFIGURATION: u32 = 7;
@@ -120,6 +121,7 @@ fn with_headers<T>(
     let exchange = world.acts_on(vm).ok_or(Status::BadArgument)?;
     let headers = match map {
         REQUEST_HEADERS => exchange.request_headers()?,
+        REQUEST_TRAILERS if exchange.trailers => &mut exchange.trailing,
         RESPONSE_HEADERS => exchange.response.as_mut().ok_or(Status::BadArgument)?,
         _ => return Err(Status::BadArgument),
     };
