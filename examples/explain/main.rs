@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     let result = match task {
         Task::Help => write!({ output }, "{}", options::HELP).map_err(|error| error.to_string()),
         Task::Place { why } => place::run(input, output, why),
-        Task::Prompt { path, layout } => prompt::run(input, output, &path, layout),
+        Task::Prompt { path, layout, why } => prompt::run(input, output, &path, layout, why),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -20,6 +20,8 @@ Where there is no prompt to match, \"prompts\" is empty and \"reason\" says why.
   --block-size-tokens N    the filter's blockSizeTokens, at least 1          [default: 64]
   --max-prefix-tokens N    the filter's maxPrefixTokensToMatch, 0 for 2048 blocks, or at least
                            a block                                           [default: 0]
+  --why                    adds \"seed\", the fields that the hashes start from, and \"weight\",
+                           the samples asked for
 
 place: reads one batch a line, as JSON, and writes each back with the replica of each request in
 \"assigned\".
@@ -33,8 +35,14 @@ place: reads one batch a line, as JSON, and writes each back with the replica of
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Task {
     Help,
-    Prompt { path: String, layout: Layout },
-    Place { why: bool },
+    Prompt {
+        path: String,
+        layout: Layout,
+        why: bool,
+    },
+    Place {
+        why: bool,
+    },
 }
 
 /// Reads the arguments, of which the first is the program.
@@ -72,6 +80,7 @@ fn prompt(args: &mut Parser) -> anyhow::Result<Task> {
     let mut path = None;
     let mut block_size = Layout::default().block_size_tokens;
     let mut max_tokens = 0;
+    let mut why = false;
     while let Some(arg) = args.next()? {
         match arg {
             Arg::Long("path") => {
@@ -90,6 +99,7 @@ fn prompt(args: &mut Parser) -> anyhow::Result<Task> {
             Arg::Long("max-prefix-tokens") => {
                 max_tokens = number(args, "--max-prefix-tokens", "from 0")?;
             }
+            Arg::Long("why") => why = true,
             Arg::Long("help") | Arg::Short('h') => return Ok(Task::Help),
             other => return Err(other.unexpected().into()),
         }
@@ -103,6 +113,7 @@ fn prompt(args: &mut Parser) -> anyhow::Result<Task> {
     Ok(Task::Prompt {
         path: path.context("prompt needs --path, such as --path /v1/chat/completions")?,
         layout: Layout::new(block_size, max_tokens),
+        why,
     })
 }
 
@@ -135,6 +146,7 @@ mod tests {
             Ok(Task::Prompt {
                 path: "/x".into(),
                 layout,
+                why: false,
             })
         };
         assert_eq!(parsed("prompt --path /x"), task(Layout::default()));

@@ -12,6 +12,12 @@ struct Answer {
     api: Option<&'static str>,
     model: Option<String>,
     prompts: Vec<Blocks>,
+    /// With `--why`: the fields that all chains start from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<Vec<&'static str>>,
+    /// With `--why`: the samples that the request asks for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
 }
@@ -32,21 +38,24 @@ pub(crate) fn run(
     mut output: impl Write,
     path: &str,
     layout: Layout,
+    why: bool,
 ) -> Result<(), String> {
     let mut body = Vec::new();
     input
         .read_to_end(&mut body)
         .map_err(|error| format!("reading: {error}"))?;
-    let answer = answer(path, &body, layout);
+    let answer = answer(path, &body, layout, why);
     let answer = serde_json::to_string(&answer).map_err(|error| error.to_string())?;
     writeln!(output, "{answer}").map_err(|error| format!("writing: {error}"))
 }
 
-fn answer(path: &str, body: &[u8], layout: Layout) -> Answer {
+fn answer(path: &str, body: &[u8], layout: Layout, why: bool) -> Answer {
     let none = |api: Option<Api>, reason| Answer {
         api: api.map(Api::name),
         model: None,
         prompts: Vec::new(),
+        seed: None,
+        weight: None,
         reason: Some(reason),
     };
     let Some(api) = request::identify("POST", path) else {
@@ -61,6 +70,8 @@ fn answer(path: &str, body: &[u8], layout: Layout) -> Answer {
             api: Some(api.name()),
             model: Some(prefix.model),
             prompts: prefix.prompts.iter().map(blocks).collect(),
+            seed: why.then_some(prefix.seed_fields),
+            weight: why.then_some(prefix.weight),
             reason: prefix.reason.map(|reason| reason.token()),
         },
     }
@@ -93,7 +104,7 @@ mod tests {
 
     fn explained_with(layout: Layout, path: &str, body: &[u8]) -> String {
         let mut output = Vec::new();
-        run(body, &mut output, path, layout).unwrap();
+        run(body, &mut output, path, layout, false).unwrap();
         String::from_utf8(output).unwrap()
     }
 
@@ -202,5 +213,18 @@ mod tests {
         assert_eq!(blocks(64, 0), 1);
         assert_eq!(blocks(2, 0), 4);
         assert_eq!(blocks(2, 5), 2);
+    }
+
+    #[test]
+    fn why_adds_what_the_hashes_start_from_and_the_weight() {
+        let body = br#"{"model":"m","cache_salt":"s","documents":[],"reasoning_effort":"low","n":4,
+            "messages":[{"role":"user","content":"hi"}]}"#;
+        let mut output = Vec::new();
+        let path = "/v1/chat/completions";
+        run(&body[..], &mut output, path, Layout::default(), true).unwrap();
+        let told: serde_json::Value = serde_json::from_slice(&output).unwrap();
+        let seed = serde_json::json!(["model", "cache_salt", "reasoning_effort"]);
+        assert_eq!(told["seed"], seed);
+        assert_eq!(told["weight"], 4);
     }
 }

@@ -8,6 +8,8 @@ pub struct Prefix {
     /// The model or adapter asked for, empty if the request names none. Lone surrogates in it are
     /// replaced.
     pub model: String,
+    /// The fields that the chains start from, as far as the request has them.
+    pub seed_fields: Vec<&'static str>,
     /// The samples asked for of each prompt, 1 to [`MAX_WEIGHT`]: what the request weighs. They
     /// stay on one engine by themselves.
     pub weight: u32,
@@ -20,22 +22,30 @@ pub struct Prefix {
 /// More samples than this weigh no more.
 pub const MAX_WEIGHT: u32 = 1024;
 
+/// What the chains of a request start from, for people.
+pub(super) struct Origin {
+    pub(super) model: String,
+    pub(super) fields: Vec<&'static str>,
+}
+
 impl Prefix {
     /// Drops the prompts without blocks.
-    pub(super) fn new(model: String, weight: u32, mut prompts: Vec<Prompt>) -> Self {
+    pub(super) fn new(origin: Origin, weight: u32, mut prompts: Vec<Prompt>) -> Self {
         prompts.retain(|prompt| !prompt.blocks.is_empty());
         let reason = prompts.is_empty().then_some(NoPrefix::Empty);
         Self {
-            model,
+            model: origin.model,
+            seed_fields: origin.fields,
             weight,
             prompts,
             reason,
         }
     }
 
-    pub(super) fn none(model: String, weight: u32, reason: NoPrefix) -> Self {
+    pub(super) fn none(origin: Origin, weight: u32, reason: NoPrefix) -> Self {
         Self {
-            model,
+            model: origin.model,
+            seed_fields: origin.fields,
             weight,
             prompts: Vec::new(),
             reason: Some(reason),

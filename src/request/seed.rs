@@ -7,6 +7,7 @@ use super::Unreadable;
 use super::frame::{self, Mark};
 use super::json::{Sink, Value};
 use super::plain::{PerPrompt, Place};
+use super::prompts::Origin;
 use crate::prefix::Seed;
 
 /// Fields that change the rendered prompt or must keep two caches apart. In the order in which
@@ -63,11 +64,12 @@ impl<'a> SeedFields<'a> {
         }
     }
 
-    /// The model's name, empty where the request has none, and the seeds.
+    /// The model's name, empty where the request has none, which fields there are, and the seeds.
     ///
     /// Model and salt stand right behind each other, as in the reference; each other field that is
     /// present and says something is framed. A model that is no string is refused.
-    pub(super) fn seeds(self) -> Result<(String, Seeds<'a>), Unreadable> {
+    pub(super) fn seeds(self) -> Result<(Origin, Seeds<'a>), Unreadable> {
+        let fields = self.present();
         let mut state = Xxh64::new(0);
         let model = match self.model.and_then(Value::non_null) {
             None => String::new(),
@@ -99,7 +101,24 @@ impl<'a> SeedFields<'a> {
         }
         let [extra_key, lora_path] = self.per_prompt;
         let per_prompt = [PerPrompt::new(extra_key)?, PerPrompt::new(lora_path)?];
-        Ok((model, Seeds { state, per_prompt }))
+        Ok((Origin { model, fields }, Seeds { state, per_prompt }))
+    }
+
+    /// The names of the fields that say something.
+    fn present(&self) -> Vec<&'static str> {
+        let first = [
+            (&b"model"[..], &self.model),
+            (b"cache_salt", &self.cache_salt),
+        ];
+        let others = OTHERS.into_iter().zip(&self.others);
+        let per_prompt = PER_PROMPT.into_iter().zip(&self.per_prompt);
+        first
+            .into_iter()
+            .chain(others)
+            .chain(per_prompt)
+            .filter(|(_, value)| value.as_ref().is_some_and(Value::says_something))
+            .map(|(name, _)| std::str::from_utf8(name).unwrap_or("thinking"))
+            .collect()
     }
 }
 

@@ -42,7 +42,7 @@ fn read(body: &[u8], layout: Layout) -> Result<Prefix, Unreadable> {
             name => seed.note(name, value),
         }
     }
-    let (model, seeds) = seed.seeds()?;
+    let (origin, seeds) = seed.seeds()?;
     let weight = weight::samples(n);
     let messages = match messages.and_then(Value::non_null) {
         None => return Err(Unreadable::Missing),
@@ -61,12 +61,12 @@ fn read(body: &[u8], layout: Layout) -> Result<Prefix, Unreadable> {
         message(&mut blocks, fields)?;
     }
     if empty {
-        return Ok(Prefix::none(model, weight, NoPrefix::Empty));
+        return Ok(Prefix::none(origin, weight, NoPrefix::Empty));
     }
     frame::setting(&mut blocks, Mark::AddGenerationPrompt, generation, true)?;
     frame::setting(&mut blocks, Mark::ContinueFinalMessage, continuation, false)?;
     let prompt = Prompt::of_bytes(blocks, seeds.of(Place::ALONE)?);
-    Ok(Prefix::new(model, weight, vec![prompt]))
+    Ok(Prefix::new(origin, weight, vec![prompt]))
 }
 
 fn message(sink: &mut impl Sink, fields: Members<'_, '_>) -> Result<(), Unreadable> {

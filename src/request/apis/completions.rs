@@ -32,10 +32,10 @@ fn read(body: &[u8], layout: Layout) -> Result<Prefix, Unreadable> {
             name => seed.note(name, value),
         }
     }
-    let (model, seeds) = seed.seeds()?;
+    let (origin, seeds) = seed.seeds()?;
     let weight = weight::samples(n);
     if embeds.and_then(Value::non_null).is_some() {
-        return Ok(Prefix::none(model, weight, NoPrefix::PromptEmbeds));
+        return Ok(Prefix::none(origin, weight, NoPrefix::PromptEmbeds));
     }
     let prompt = prompt
         .and_then(Value::non_null)
@@ -45,5 +45,5 @@ fn read(body: &[u8], layout: Layout) -> Result<Prefix, Unreadable> {
         seeds,
         media: Media::default(),
     };
-    Ok(Prefix::new(model, weight, plain.read(prompt)?))
+    Ok(Prefix::new(origin, weight, plain.read(prompt)?))
 }

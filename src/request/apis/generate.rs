@@ -64,13 +64,13 @@ fn read(body: &[u8], layout: Layout) -> Result<Prefix, Unreadable> {
         }
         (inputs.and_then(Value::non_null), 1)
     };
-    let (model, seeds) = seed.seeds()?;
+    let (origin, seeds) = seed.seeds()?;
     for (field, reason) in [
         (session, NoPrefix::Session),
         (embeds, NoPrefix::PromptEmbeds),
     ] {
         if has(field) {
-            return Ok(Prefix::none(model, weight, reason));
+            return Ok(Prefix::none(origin, weight, reason));
         }
     }
     let prompt = prompt.ok_or(Unreadable::Missing)?;
@@ -79,5 +79,5 @@ fn read(body: &[u8], layout: Layout) -> Result<Prefix, Unreadable> {
         seeds,
         media,
     };
-    Ok(Prefix::new(model, weight, plain.read(prompt)?))
+    Ok(Prefix::new(origin, weight, plain.read(prompt)?))
 }

@@ -45,7 +45,7 @@ fn read(body: &[u8], layout: Layout) -> Result<Prefix, Unreadable> {
             name => seed.note(name, value),
         }
     }
-    let (model, seeds) = seed.seeds()?;
+    let (origin, seeds) = seed.seeds()?;
     let messages = match messages.and_then(Value::non_null) {
         None => return Err(Unreadable::Missing),
         Some(Value::Array(messages)) => messages,
@@ -64,10 +64,10 @@ fn read(body: &[u8], layout: Layout) -> Result<Prefix, Unreadable> {
         message(&mut blocks, fields)?;
     }
     if empty {
-        return Ok(Prefix::none(model, 1, NoPrefix::Empty));
+        return Ok(Prefix::none(origin, 1, NoPrefix::Empty));
     }
     let prompt = Prompt::of_bytes(blocks, seeds.of(Place::ALONE)?);
-    Ok(Prefix::new(model, 1, vec![prompt]))
+    Ok(Prefix::new(origin, 1, vec![prompt]))
 }
 
 fn instruct(sink: &mut impl Sink, system: Option<Value<'_>>) -> Result<(), Unreadable> {

@@ -46,13 +46,13 @@ fn read(body: &[u8], layout: Layout) -> Result<Prefix, Unreadable> {
             name => seed.note(name, value),
         }
     }
-    let (model, seeds) = seed.seeds()?;
+    let (origin, seeds) = seed.seeds()?;
     for (field, reason) in [
         (previous, NoPrefix::PreviousResponse),
         (conversation, NoPrefix::Conversation),
     ] {
         if field.and_then(Value::non_null).is_some() {
-            return Ok(Prefix::none(model, 1, reason));
+            return Ok(Prefix::none(origin, 1, reason));
         }
     }
     let mut blocks = BlockIds::new(layout);
@@ -71,11 +71,11 @@ fn read(body: &[u8], layout: Layout) -> Result<Prefix, Unreadable> {
         Some(_) => return Err(Unreadable::Type),
     };
     match items {
-        Items::None => Ok(Prefix::none(model, 1, NoPrefix::Empty)),
-        Items::Referred => Ok(Prefix::none(model, 1, NoPrefix::ItemReference)),
+        Items::None => Ok(Prefix::none(origin, 1, NoPrefix::Empty)),
+        Items::Referred => Ok(Prefix::none(origin, 1, NoPrefix::ItemReference)),
         Items::Many => {
             let prompt = Prompt::of_bytes(blocks, seeds.of(Place::ALONE)?);
-            Ok(Prefix::new(model, 1, vec![prompt]))
+            Ok(Prefix::new(origin, 1, vec![prompt]))
         }
     }
 }

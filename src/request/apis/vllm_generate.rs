@@ -31,7 +31,7 @@ fn read(body: &[u8], layout: Layout) -> Result<Prefix, Unreadable> {
             name => seed.note(name, value),
         }
     }
-    let (model, seeds) = seed.seeds()?;
+    let (origin, seeds) = seed.seeds()?;
     let mut media = Media::default();
     match features.filter(Value::says_something) {
         Some(Value::Object(features)) => {
@@ -51,5 +51,5 @@ fn read(body: &[u8], layout: Layout) -> Result<Prefix, Unreadable> {
         media,
     };
     let weight = weight::of_sampling_params(params);
-    Ok(Prefix::new(model, weight, plain.read_ids(ids)?))
+    Ok(Prefix::new(origin, weight, plain.read_ids(ids)?))
 }
