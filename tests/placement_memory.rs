@@ -1,33 +1,11 @@
 //! How much memory placing a batch takes at most.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+#[path = "support/heap.rs"]
+mod heap;
+
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use burst_prefix_cache::placement::{BalanceBy, Candidates, Replica, Request, Rules, place};
-
-/// The system's allocator, counting bytes.
-struct Counting;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: both only pass the call on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let now = NOW.fetch_add(layout.size(), Relaxed) + layout.size();
-        PEAK.fetch_max(now, Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Relaxed);
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// 10,000 requests of 2,048 tokens, so 32 blocks, on 1,024 replicas; the first 8 blocks are the
 /// same for all.
@@ -59,11 +37,9 @@ fn peak(members: u64, k: u32) -> usize {
         min_colocate_blocks: 1,
         balance_by: BalanceBy::Tokens,
     };
-    let before = NOW.load(Relaxed);
-    PEAK.store(before, Relaxed);
-    let placement = place(&rules, &replicas, &requests);
+    let (peak, placement) = heap::peak_of(|| place(&rules, &replicas, &requests));
     assert!((0..10_000).all(|i| placement.assigned(i).is_some()));
-    PEAK.load(Relaxed) - before
+    peak
 }
 
 // One test, since the count is of the whole process.

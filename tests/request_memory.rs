@@ -2,42 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+#[path = "support/heap.rs"]
+mod heap;
 
 use burst_prefix_cache::prefix;
 use burst_prefix_cache::request::{Api, read};
 
-/// The system's allocator, counting bytes.
-struct Counting;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: both only pass the call on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let now = NOW.fetch_add(layout.size(), Relaxed) + layout.size();
-        PEAK.fetch_max(now, Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Relaxed);
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
 /// The most bytes that reading the body takes at a time.
 fn peak(api: Api, body: &str) -> usize {
-    let before = NOW.load(Relaxed);
-    PEAK.store(before, Relaxed);
-    let prefix = read(api, body.as_bytes(), prefix::Layout::default()).unwrap();
+    let layout = prefix::Layout::default();
+    let (peak, prefix) = heap::peak_of(|| read(api, body.as_bytes(), layout).unwrap());
     assert!(!prefix.prompts.is_empty());
-    PEAK.load(Relaxed) - before
+    peak
 }
 
 // One test, since the count is of the whole process.
