@@ -95,6 +95,9 @@ pub enum Status {
 }
 
 impl Status {
+    /// It is for none of the APIs whose prompts are read.
+    pub const NOT_OURS: Self = Self::Skipped("path");
+
     /// The outcome's token; also the label of its counter.
     #[must_use]
     pub fn token(self) -> &'static str {

@@ -63,7 +63,7 @@ impl Outcome {
         if let Some(endpoint) = replica.and_then(|index| config.replicas.get(index)) {
             host::set_header(Headers::Request, ENDPOINT, endpoint)?;
         }
-        if !matches!(self.status, Status::Skipped(_)) {
+        if self.status != Status::NOT_OURS {
             let info = MatchInfo {
                 candidates: &config.replicas,
                 matched: replica,

@@ -77,7 +77,7 @@ impl Stream {
     fn by_headers(plugin: &Plugin, end_of_stream: bool) -> Result<Api, Status> {
         let header = |name| host::header(Headers::Request, name).unwrap_or_default();
         let api = request::identify(&text(&header(":method")), &text(&header(":path")))
-            .ok_or(Status::Skipped("path"))?;
+            .ok_or(Status::NOT_OURS)?;
         if end_of_stream {
             return Err(Status::Skipped("no-body"));
         }

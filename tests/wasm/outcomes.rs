@@ -102,9 +102,12 @@ fn what_is_not_held_goes_on_at_once_and_says_why() {
         assert_eq!(told.as_deref(), Some(expected), "{headers}");
         assert_eq!(held(&world, 0), 0, "{headers}");
         assert_eq!(header(&world, 0, ENDPOINT), None);
-        // Who has no prompt is told what it matches; who was not looked at is not.
-        let looked_at = header(&world, 0, MATCH_INFO).is_some();
-        assert_eq!(looked_at, expected == "no-prefix", "{headers}");
+        // Whatever goes to one of the APIs is told what it matches: nothing.
+        let nothing =
+            r#""10.0.0.1:8000";match=0;total=0;block=4, "10.0.0.2:8000";match=0;total=0;block=4"#;
+        let nothing = (expected != "skipped;reason=path").then_some(nothing);
+        let info = header(&world, 0, MATCH_INFO);
+        assert_eq!(info.as_deref(), nothing, "{headers}");
         let outcome = expected.replace(";reason=", ".reason.");
         let metric = format!("burst_prefix_cache.outcome.{outcome}.requests_total");
         assert_eq!(world.witness.count(&metric), 1, "{metric}");
