@@ -163,15 +163,17 @@ impl Fields {
 
 /// A JSON number that is a whole number.
 fn whole(value: &Value) -> Option<i64> {
+    value
+        .as_i64()
+        .or_else(|| value.as_f64().and_then(whole_double))
+}
+
+/// A double that is a whole number.
+pub(super) fn whole_double(number: f64) -> Option<i64> {
     /// Up to here every whole number has a double of its own.
     const EXACT: f64 = 9_007_199_254_740_992.0;
-    value.as_i64().or_else(|| {
-        value
-            .as_f64()
-            .filter(|number| number.fract() == 0.0 && number.abs() < EXACT)
-            // Exact: whole, and within ±2^53.
-            .map(|number| number as i64)
-    })
+    // The cast is exact: whole, and within ±2^53.
+    (number.fract() == 0.0 && number.abs() < EXACT).then_some(number as i64)
 }
 
 pub(super) fn out_of_range(field: &str, value: &Value, expected: impl Into<String>) -> ConfigError {

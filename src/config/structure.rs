@@ -53,14 +53,9 @@ fn json(kind: Option<Kind>) -> Value {
 
 /// A `Struct` has doubles only; a whole one is shown as the user wrote it.
 fn number_of(number: f64) -> Value {
-    /// Up to here every whole number has a double of its own.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    if number.fract() == 0.0 && number.abs() < EXACT {
-        // Exact: whole, and within ±2^53.
-        Value::Number(Number::from(number as i64))
-    } else {
-        Number::from_f64(number).map_or(Value::Null, Value::Number)
-    }
+    let whole = super::fields::whole_double(number).map(Number::from);
+    let number = whole.or_else(|| Number::from_f64(number));
+    number.map_or(Value::Null, Value::Number)
 }
 
 #[cfg(test)]

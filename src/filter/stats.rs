@@ -6,68 +6,59 @@ use super::host::{self, Metric};
 use crate::match_info::Status;
 use crate::metrics;
 
+/// What a metric counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Key {
+    /// Requests of an outcome, by its token and reason.
+    Outcome(&'static str, Option<&'static str>),
+    /// Bodies that could not be read, by the cause.
+    Unreadable(&'static str),
+    /// A metric without labels, by its name.
+    Plain(&'static str),
+}
+
 /// The metrics of one VM.
 #[derive(Debug, Default)]
-pub(super) struct Stats {
-    requests: HashMap<(&'static str, Option<&'static str>), u32>,
-    unreadable: HashMap<&'static str, u32>,
-    others: HashMap<&'static str, u32>,
-}
+pub(super) struct Stats(HashMap<Key, u32>);
 
 impl Stats {
     /// Counts a request that came to an outcome.
     pub(super) fn outcome(&mut self, status: Status) {
-        let key = (status.token(), status.reason());
-        let id = match self.requests.get(&key) {
-            Some(id) => *id,
-            None => {
-                let Ok(id) = host::define_metric(Metric::Counter, &metrics::requests(status))
-                else {
-                    return;
-                };
-                self.requests.insert(key, id);
-                id
-            }
-        };
-        host::increment(id, 1);
+        let key = Key::Outcome(status.token(), status.reason());
+        if let Some(id) = self.id(key, Metric::Counter, || metrics::requests(status)) {
+            host::increment(id, 1);
+        }
     }
 
     /// Counts a body that could not be read, by its cause.
     pub(super) fn unreadable(&mut self, cause: &'static str) {
-        let id = match self.unreadable.get(cause) {
-            Some(id) => *id,
-            None => {
-                let Ok(id) = host::define_metric(Metric::Counter, &metrics::unreadable(cause))
-                else {
-                    return;
-                };
-                self.unreadable.insert(cause, id);
-                id
-            }
-        };
-        host::increment(id, 1);
+        let key = Key::Unreadable(cause);
+        if let Some(id) = self.id(key, Metric::Counter, || metrics::unreadable(cause)) {
+            host::increment(id, 1);
+        }
     }
 
     /// Adds to a counter.
     pub(super) fn count(&mut self, name: &'static str, by: u64) {
-        if let (Some(id), Ok(by)) = (self.metric(Metric::Counter, name), i64::try_from(by)) {
+        let id = self.id(Key::Plain(name), Metric::Counter, || name.to_owned());
+        if let (Some(id), Ok(by)) = (id, i64::try_from(by)) {
             host::increment(id, by);
         }
     }
 
     /// Records a value in a histogram.
     pub(super) fn record(&mut self, name: &'static str, value: u64) {
-        if let Some(id) = self.metric(Metric::Histogram, name) {
+        if let Some(id) = self.id(Key::Plain(name), Metric::Histogram, || name.to_owned()) {
             host::record(id, value);
         }
     }
 
-    fn metric(&mut self, kind: Metric, name: &'static str) -> Option<u32> {
-        if let Some(id) = self.others.get(name) {
+    fn id(&mut self, key: Key, kind: Metric, name: impl FnOnce() -> String) -> Option<u32> {
+        if let Some(id) = self.0.get(&key) {
             return Some(*id);
         }
-        let id = host::define_metric(kind, name).ok()?;
-        self.others.insert(name, id);
+        let id = host::define_metric(kind, &name()).ok()?;
+        self.0.insert(key, id);
         Some(id)
     }
 }
