@@ -102,6 +102,22 @@ fn check_each_once_and_in_time(sim: &Sim, requests: &[Request], settings: &Setti
     }
 }
 
+/// Runs a schedule to its end. Whatever went wrong in it, each request had its one fate in time.
+fn play(
+    settings: &Settings,
+    workers: usize,
+    requests: &[Request],
+    deaths: &[(Moment, usize)],
+    faults: Faults,
+    rng: &mut Rng,
+) -> Sim {
+    let seed = rng.u64(..);
+    let sim = Sim::new(settings, workers, requests.to_vec(), deaths, faults, seed);
+    sim.run();
+    check_each_once_and_in_time(&sim, requests, settings);
+    sim
+}
+
 /// Siblings that one window assigned sit together: an answer counts for its own window only.
 fn check_siblings_of_a_window_sit_together(sim: &Sim, requests: &[Request]) {
     let mut replicas = HashMap::new();
@@ -187,16 +203,7 @@ fn each_window_is_one_joint_assignment_over_all_workers() {
             late_ticks: Duration::from_millis(4),
             ..Faults::default()
         };
-        let sim = Sim::new(
-            &settings,
-            workers,
-            requests.clone(),
-            &[],
-            faults,
-            rng.u64(..),
-        );
-        sim.run();
-        check_each_once_and_in_time(&sim, &requests, &settings);
+        let sim = play(&settings, workers, &requests, &[], faults, rng);
         let windows = windows(&sim);
         let most = spread.as_nanos() / settings.window.as_nanos() + 1;
         assert!(windows.len() as u128 <= most, "{windows:?}");
@@ -226,16 +233,7 @@ fn the_batch_size_counts_over_all_workers() {
             at: request.at.plus(settings.window * 2 / 3),
             ..request
         }));
-        let sim = Sim::new(
-            &settings,
-            workers,
-            requests.clone(),
-            &[],
-            Faults::default(),
-            rng.u64(..),
-        );
-        sim.run();
-        check_each_once_and_in_time(&sim, &requests, &settings);
+        let sim = play(&settings, workers, &requests, &[], Faults::default(), rng);
         let fates = sim.fates.borrow();
         let full = Fate::Passed(Arrival::BatchFull);
         let early = fates[..count].iter().filter(|f| f[0] != full).count();
@@ -261,16 +259,7 @@ fn who_has_left_is_neither_counted_nor_placed() {
             late_messages: Duration::from_micros(200),
             ..Faults::default()
         };
-        let sim = Sim::new(
-            &settings,
-            workers,
-            requests.clone(),
-            &[],
-            faults,
-            rng.u64(..),
-        );
-        sim.run();
-        check_each_once_and_in_time(&sim, &requests, &settings);
+        let sim = play(&settings, workers, &requests, &[], faults, rng);
         let joined = sim.joined.borrow();
         let stayed: Vec<usize> = joined
             .iter()
@@ -299,16 +288,7 @@ fn survivors_of_dead_workers_are_released_in_time() {
             late_ticks: Duration::from_millis(8),
             ..Faults::default()
         };
-        let sim = Sim::new(
-            &settings,
-            workers,
-            requests.clone(),
-            &deaths,
-            faults,
-            rng.u64(..),
-        );
-        sim.run();
-        check_each_once_and_in_time(&sim, &requests, &settings);
+        let sim = play(&settings, workers, &requests, &deaths, faults, rng);
         check_siblings_of_a_window_sit_together(&sim, &requests);
     });
 }
@@ -331,16 +311,7 @@ fn siblings_whose_owner_died_still_meet() {
             late_ticks: Duration::from_millis(4),
             ..Faults::default()
         };
-        let sim = Sim::new(
-            &settings,
-            4,
-            requests.clone(),
-            &[(died, 0)],
-            faults,
-            rng.u64(..),
-        );
-        sim.run();
-        check_each_once_and_in_time(&sim, &requests, &settings);
+        let sim = play(&settings, 4, &requests, &[(died, 0)], faults, rng);
         let decisions = decisions(&sim);
         let replicas: Vec<Decision> = (1..25).map(|number| decisions[&number]).collect();
         assert!(
@@ -363,16 +334,7 @@ fn refused_writes_lost_messages_and_late_ticks_hang_nobody() {
             late_ticks: Duration::from_millis(rng.u64(..40)),
             lose_one_in: rng.u32(..6),
         };
-        let sim = Sim::new(
-            &settings,
-            workers,
-            requests.clone(),
-            &[],
-            faults,
-            rng.u64(..),
-        );
-        sim.run();
-        check_each_once_and_in_time(&sim, &requests, &settings);
+        let sim = play(&settings, workers, &requests, &[], faults, rng);
         check_siblings_of_a_window_sit_together(&sim, &requests);
     });
 }
