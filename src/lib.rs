@@ -18,6 +18,7 @@ pub mod placement;
 pub mod prefix;
 pub mod request;
 pub mod window;
+pub mod workers;
 
 #[cfg(target_arch = "wasm32")]
 mod filter;

@@ -19,7 +19,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
 use burst_prefix_cache::placement::{self, BalanceBy, Candidates, Replica, Rules};
-use burst_prefix_cache::window::{Arrival, Decision, Moment, Settings};
+use burst_prefix_cache::window::{Arrival, Decision, Settings};
+use burst_prefix_cache::workers::Moment;
 use fastrand::Rng;
 use sim::{Fate, Faults, Request, Sim};
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::host;
-use crate::window::{Cell, Refused, Shared, Slot, Stored};
+use crate::workers::{Cell, Refused, Shared, Slot, Stored};
 
 /// Version of what stands in the cells and queues. Shared data outlives a VM, so that a new build
 /// of the filter may find what an old one wrote: it must not read it.
@@ -32,11 +32,15 @@ impl Board {
     }
 
     fn cell(&self, cell: Cell) -> String {
-        let name = match cell {
-            Cell::Window => "window",
-            Cell::Slots => "slots",
-        };
-        format!("{}{name}", self.prefix)
+        let prefix = &self.prefix;
+        match cell {
+            Cell::Window(lane) => format!("{prefix}window-{lane}"),
+            Cell::Slots => format!("{prefix}slots"),
+            Cell::Poll => format!("{prefix}poll"),
+            Cell::Replicas => format!("{prefix}replicas"),
+            Cell::Load(slot) => format!("{prefix}load-{slot}"),
+            Cell::Memory(bucket) => format!("{prefix}memory-{bucket}"),
+        }
     }
 
     fn queue(&self, slot: Slot) -> String {

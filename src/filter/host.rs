@@ -8,7 +8,7 @@
     reason = "calls into the host and the buffers it returns need it; each is bounded here"
 )]
 
-use crate::window::{Moment, Refused};
+use crate::workers::{Moment, Refused};
 
 /// A status that is not `Ok`, by its number in the proxy-wasm ABI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

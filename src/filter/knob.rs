@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::host;
 use super::stream::Request;
-use crate::window::Moment;
+use crate::workers::Moment;
 
 /// How long a request waits for its first body callback until it is looked at, and between two
 /// looks.

@@ -17,7 +17,8 @@ use super::stream::Request;
 use crate::config::Config;
 use crate::match_info::Status;
 use crate::metrics;
-use crate::window::{Arrival, Moment, Release, Request as Asked, Settings, StreamId, Worker};
+use crate::window::{Arrival, Release, Request as Asked, Settings, StreamId, Worker};
+use crate::workers::Moment;
 
 /// The most streams that one callback resumes: each nests a call into the VM, and thousands in
 /// one callback have overflowed its stack.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::message::StreamId;
-use super::shared::Moment;
+use crate::workers::Moment;
 
 /// The guards of held requests, the earliest first. Those of requests that wait no more, or have
 /// another guard by now, stay until their time comes or until they would be the earliest.

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shared::{Moment, Shared};
-use super::slots::WorkerId;
+use crate::workers::WorkerId;
+use crate::workers::{Moment, Shared};
 
 /// A stream of a worker: its id in that worker's VM.
 pub type StreamId = u32;

@@ -24,25 +24,22 @@
 //! released twice.
 //!
 //! This room knows no proxy and no clock: [`Worker`] is told the time, speaks to the others
-//! through [`Shared`], and hands out what is to be released.
+//! through [`Shared`](crate::workers::Shared), and hands out what is to be released.
 
 mod guards;
 mod message;
 mod owned;
 mod record;
-mod shared;
-mod slots;
 mod worker;
 
 pub use message::{Decision, StreamId};
-pub use shared::{Cell, Moment, Refused, Shared, Slot, Stored};
-pub use slots::WorkerId;
 pub use worker::Worker;
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::placement::Rules;
+use crate::workers::Moment;
 
 /// How long the owner of a closed window waits for members that are still on their way.
 pub const GRACE: Duration = Duration::from_millis(50);

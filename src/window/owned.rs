@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::message::{Decision, StreamId};
-use super::shared::Moment;
-use super::slots::WorkerId;
 use super::{GRACE, Settings};
 use crate::placement::{Candidates, Replica, Request, place};
+use crate::workers::Moment;
+use crate::workers::WorkerId;
 
 /// A request that joined.
 #[derive(Debug, Clone, PartialEq, Eq)]

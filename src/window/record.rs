@@ -4,9 +4,9 @@ use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
-use super::shared::{Cell, Change, Moment, Refused, Shared, update};
-use super::slots::WorkerId;
 use super::{OVERDUE, RESCUE_AFTER};
+use crate::workers::WorkerId;
+use crate::workers::{Cell, Change, Moment, Refused, Shared, update};
 
 /// The current window, as it stands in its cell.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -78,7 +78,7 @@ pub(super) fn join(
         close_by,
         max_batch,
     } = *joining;
-    update(shared, Cell::Window, |record: Option<Record>| {
+    update(shared, Cell::Window(0), |record: Option<Record>| {
         let open = record.filter(|record| {
             record.open
                 && if record.owner == me {
@@ -125,7 +125,7 @@ pub(super) fn leave(shared: &mut dyn Shared, window: u64) -> Result<(), Refused>
         }
         _ => Change::Keep(()),
     };
-    update(shared, Cell::Window, left)
+    update(shared, Cell::Window(0), left)
 }
 
 /// Closes a window of this worker's, and tells how many joined it; none where another worker has
@@ -145,5 +145,5 @@ pub(super) fn close(
         }
         _ => Change::Keep(None),
     };
-    update(shared, Cell::Window, closed)
+    update(shared, Cell::Window(0), closed)
 }

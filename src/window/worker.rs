@@ -7,9 +7,9 @@ use super::guards::Guards;
 use super::message::{Decision, Message, StreamId, blocks_from_bytes, blocks_to_bytes, open, send};
 use super::owned::{Member, Owned};
 use super::record::{self, Joined, Joining, Seat};
-use super::shared::{Moment, Refused, Shared};
-use super::slots::{Membership, WorkerId};
 use super::{Arrival, GIVE_UP, RESCUE_WINDOW, Release, Request, Settings};
+use crate::workers::{Membership, WorkerId};
+use crate::workers::{Moment, Refused, Shared};
 
 /// A request that waits.
 #[derive(Debug)]

@@ -5,9 +5,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use burst_prefix_cache::placement::{BalanceBy, Rules};
-use burst_prefix_cache::window::{
-    Arrival, Cell, Moment, Refused, Request, Settings, Shared, Slot, Stored, StreamId, Worker,
-};
+use burst_prefix_cache::window::{Arrival, Request, Settings, StreamId, Worker};
+use burst_prefix_cache::workers::{Cell, Moment, Refused, Shared, Slot, Stored};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde::Serialize;
@@ -163,7 +162,7 @@ fn any_slots() -> impl Strategy<Value = Vec<u8>> {
 fn any_event() -> impl Strategy<Value = Event> {
     let worker = || 0..WORKERS;
     let slot = || 0..3_u16;
-    let cell = || prop::sample::select(&[Cell::Window, Cell::Slots][..]);
+    let cell = || prop::sample::select(&[Cell::Window(0), Cell::Slots][..]);
     let junk = || prop::collection::vec(any::<u8>(), 0..60);
     prop_oneof![
         6 => (worker(), prop::collection::vec(0..3_u64, 0..4))
@@ -177,7 +176,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         3 => (slot(), any::<Index>(), changes())
             .prop_map(|(slot, which, changes)| Event::Again(slot, which, changes)),
         1 => (cell(), junk()).prop_map(|(cell, bytes)| Event::Cell(cell, bytes)),
-        2 => any_record().prop_map(|bytes| Event::Cell(Cell::Window, bytes)),
+        2 => any_record().prop_map(|bytes| Event::Cell(Cell::Window(0), bytes)),
         1 => any_slots().prop_map(|bytes| Event::Cell(Cell::Slots, bytes)),
         2 => (cell(), changes()).prop_map(|(cell, changes)| Event::Change(cell, changes)),
     ]

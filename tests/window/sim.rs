@@ -9,9 +9,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::time::Duration;
 
-use burst_prefix_cache::window::{
-    self, Arrival, Decision, Moment, Refused, Release, Settings, Shared, Slot, Stored, Worker,
-};
+use burst_prefix_cache::window::{self, Arrival, Decision, Release, Settings, Worker};
+use burst_prefix_cache::workers::{self, Moment, Refused, Shared, Slot, Stored};
 use fastrand::Rng;
 
 /// The most requests one callback releases, as in the filter.
@@ -78,7 +77,7 @@ struct Vm {
 
 #[derive(Default)]
 struct Fabric {
-    cells: HashMap<window::Cell, (Vec<u8>, u32)>,
+    cells: HashMap<workers::Cell, (Vec<u8>, u32)>,
     queues: HashMap<Slot, (usize, VecDeque<Vec<u8>>)>,
     version: u32,
 }
@@ -326,7 +325,7 @@ struct Port<'a> {
 }
 
 impl Shared for Port<'_> {
-    fn read(&mut self, cell: window::Cell) -> Stored {
+    fn read(&mut self, cell: workers::Cell) -> Stored {
         let fabric = self.sim.fabric.borrow();
         fabric
             .cells
@@ -339,7 +338,7 @@ impl Shared for Port<'_> {
 
     fn write(
         &mut self,
-        cell: window::Cell,
+        cell: workers::Cell,
         value: &[u8],
         seen: Option<u32>,
     ) -> Result<(), Refused> {
@@ -354,7 +353,7 @@ impl Shared for Port<'_> {
         fabric.version += 1;
         let version = fabric.version;
         fabric.cells.insert(cell, (value.to_vec(), version));
-        if cell == window::Cell::Window
+        if cell == workers::Cell::Window(0)
             && let Some(request) = self.sim.vms[self.index].arriving.get()
         {
             self.sim.joined.borrow_mut().push(request);

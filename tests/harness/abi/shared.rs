@@ -94,7 +94,7 @@ fn set(world: &mut World, vm: usize, key: &str, value: Vec<u8>, cas: u32) -> Res
         return Err(Status::CasMismatch);
     }
     world.fabric.set(key, value, cas)?;
-    if key.ends_with("/window") {
+    if tail(key).starts_with("window-") {
         let machine = &world.machines[vm];
         let request = machine.streams.get(&machine.current).copied();
         match (machine.callback, request) {

@@ -42,13 +42,13 @@ struct Lease {
 
 /// This worker's own lease.
 #[derive(Debug, Default)]
-pub(super) struct Membership {
+pub(crate) struct Membership {
     current: Option<(WorkerId, Moment)>,
 }
 
 impl Membership {
     /// Who this worker is, if it has a slot, without a look at the others.
-    pub(super) fn id(&self) -> Option<WorkerId> {
+    pub(crate) fn id(&self) -> Option<WorkerId> {
         self.current.map(|(id, _)| id)
     }
 
@@ -56,7 +56,7 @@ impl Membership {
     ///
     /// # Errors
     /// All slots are taken, or the host did not give a queue.
-    pub(super) fn renewed(
+    pub(crate) fn renewed(
         &mut self,
         now: Moment,
         shared: &mut dyn Shared,

@@ -1,6 +1,6 @@
-//! What crosses the workers: a clock, two cells with compare-and-swap, and a queue a worker.
+//! What crosses the workers: a clock, cells with compare-and-swap, and a queue a worker.
 //!
-//! The window room asks its surroundings for nothing else. In Envoy these are shared data and
+//! The pure rooms ask their surroundings for nothing else. In Envoy these are shared data and
 //! shared queues; in a test they are a map and a few lists.
 
 use std::time::Duration;
@@ -32,13 +32,26 @@ impl Moment {
 /// Number of a worker's queue, from 0; a worker that is gone leaves its slot to another.
 pub type Slot = u16;
 
+/// Windows that are open at one time, at most: pools share them by their names' hashes.
+pub const LANES: u8 = 64;
+/// Parts of the memory of placed units.
+pub const BUCKETS: u16 = 4096;
+
 /// The shared cells: a fixed set, since a cell can never be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cell {
-    /// The current window.
-    Window,
+    /// The current window of a lane, below [`LANES`].
+    Window(u8),
     /// Who listens on which queue.
     Slots,
+    /// Who asks for the replicas, and which version of them is known.
+    Poll,
+    /// The replicas, as they were last heard of.
+    Replicas,
+    /// What the worker with this slot has in flight.
+    Load(Slot),
+    /// A part of the memory of placed units, below [`BUCKETS`].
+    Memory(u16),
 }
 
 /// A cell as it was read.
@@ -84,7 +97,7 @@ pub trait Shared {
 }
 
 /// What to do with a cell after a look at it.
-pub(super) enum Change<T, R> {
+pub(crate) enum Change<T, R> {
     /// Write this, and answer.
     Write(T, R),
     /// Leave it, and answer.
@@ -99,7 +112,7 @@ const ATTEMPTS: u32 = 64;
 ///
 /// # Errors
 /// The write was refused [`ATTEMPTS`] times.
-pub(super) fn update<T, R>(
+pub(crate) fn update<T, R>(
     shared: &mut dyn Shared,
     cell: Cell,
     mut change: impl FnMut(Option<T>) -> Change<T, R>,
