@@ -6,7 +6,7 @@ use super::message::{Decision, StreamId};
 use super::shared::Moment;
 use super::slots::WorkerId;
 use super::{GRACE, Settings};
-use crate::placement::{Candidates, Replica, Request, place};
+use crate::placement::{Replica, Request, place};
 
 /// A request that joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,14 +100,13 @@ impl Owned {
         let replicas: Vec<Replica<'_>> = settings
             .replicas
             .iter()
-            .map(|name| Replica { name, running: 0 })
+            .map(|name| Replica::new(name))
             .collect();
         let requests: Vec<Request<'_>> = members
             .iter()
             .map(|member| Request {
-                blocks: &member.blocks,
-                candidates: Candidates::All,
                 weight: member.weight,
+                ..Request::new(&member.blocks)
             })
             .collect();
         let placement = place(&settings.rules, &replicas, &requests);
