@@ -7,7 +7,7 @@
 
 use std::num::NonZeroU32;
 
-use burst_prefix_cache::placement::{BalanceBy, Candidates, Replica, Request, Rules, place};
+use burst_prefix_cache::placement::{BalanceBy, Replica, Request, Rules, place};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -45,8 +45,8 @@ impl Case {
             .replicas
             .iter()
             .map(|replica| Replica {
-                name: &replica.name,
                 running: replica.running,
+                ..Replica::new(&replica.name)
             })
             .collect();
         let blocks: Vec<Vec<u64>> = self
@@ -55,14 +55,7 @@ impl Case {
             .map(|prompts| prompts.concat())
             .map(|blocks| blocks.iter().map(|block| block.parse().unwrap()).collect())
             .collect();
-        let requests: Vec<Request<'_>> = blocks
-            .iter()
-            .map(|blocks| Request {
-                blocks,
-                candidates: Candidates::All,
-                weight: 1,
-            })
-            .collect();
+        let requests: Vec<Request<'_>> = blocks.iter().map(|blocks| Request::new(blocks)).collect();
         let placement = place(&rules, &replicas, &requests);
         (0..placement.len())
             .map(|i| placement.assigned(i))

@@ -8,11 +8,11 @@
 mod oracle;
 
 use std::collections::{BTreeMap, HashMap};
-use std::num::NonZeroU32;
 
 use burst_prefix_cache::placement::{
-    BalanceBy, Candidates, Placement, Replica, Request, Rules, explain, place,
+    BalanceBy, Before, Candidates, Placement, Replica, Request, Rules, explain, place,
 };
+use oracle::any::{chained, rules};
 use proptest::prelude::*;
 
 /// A batch that owns what it is made of.
@@ -29,8 +29,8 @@ impl Batch {
         self.replicas
             .iter()
             .map(|(name, running)| Replica {
-                name,
                 running: *running,
+                ..Replica::new(name)
             })
             .collect()
     }
@@ -39,12 +39,11 @@ impl Batch {
         self.requests
             .iter()
             .map(|(blocks, candidates)| Request {
-                blocks,
                 candidates: match candidates {
                     Some(list) => Candidates::Only(list),
                     None => Candidates::All,
                 },
-                weight: 1,
+                ..Request::new(blocks)
             })
             .collect()
     }
@@ -102,25 +101,6 @@ impl Batch {
         }
         units
     }
-}
-
-fn rules() -> impl Strategy<Value = Rules> {
-    (0u32..5, 0u32..4, any::<bool>()).prop_map(|(k, min_colocate_blocks, tokens)| Rules {
-        max_per_replica: NonZeroU32::new(k),
-        min_colocate_blocks,
-        balance_by: if tokens {
-            BalanceBy::Tokens
-        } else {
-            BalanceBy::Requests
-        },
-    })
-}
-
-/// The hash of a block that covers all before it.
-fn chained(before: u64, step: u64) -> u64 {
-    (before ^ before >> 31)
-        .wrapping_add(step + 1)
-        .wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 /// Chains that branch, arbitrary hashes that repeat, and nothing.
@@ -224,8 +204,20 @@ fn agrees_with_the_oracle(batch: &Batch) {
 
 fn agrees_with_the_oracle_on(batch: &Batch, requests: &[Request<'_>]) {
     let placement = place(&batch.rules, &batch.replicas(), requests);
-    let answer = oracle::place(&batch.rules, &batch.replicas(), requests);
-    assert_eq!(batch.names(&placement), answer);
+    let nothing = Before::default();
+    let answer = oracle::place(&batch.rules, &batch.replicas(), requests, &nothing);
+    let names = batch.names(&placement);
+    assert_eq!(names, answer.assigned);
+    let mut loads: BTreeMap<&str, u64> = BTreeMap::new();
+    for (name, charge) in names.iter().zip((0..).map(|i| placement.charge(i))) {
+        match name {
+            Some(name) => *loads.entry(name).or_default() += charge,
+            None => assert_eq!(charge, 0),
+        }
+    }
+    for (name, load) in &answer.loads {
+        assert_eq!(loads.get(&**name).copied().unwrap_or(0), *load);
+    }
 }
 
 proptest! {
@@ -357,11 +349,7 @@ proptest! {
 
 #[test]
 fn regression_without_replicas_nobody_is_in_a_unit() {
-    let request = Request {
-        blocks: &[1],
-        candidates: Candidates::All,
-        weight: 1,
-    };
+    let request = Request::new(&[1]);
     let rules = Rules {
         max_per_replica: None,
         min_colocate_blocks: 0,

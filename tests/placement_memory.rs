@@ -5,16 +5,13 @@ mod heap;
 
 use std::num::NonZeroU32;
 
-use burst_prefix_cache::placement::{BalanceBy, Candidates, Replica, Request, Rules, place};
+use burst_prefix_cache::placement::{BalanceBy, Replica, Request, Rules, place};
 
 /// 10,000 requests of 2,048 tokens, so 32 blocks, on 1,024 replicas; the first 8 blocks are the
 /// same for all.
 fn peak(members: u64, k: u32) -> usize {
     let names: Vec<String> = (0..1024).map(|i| format!("replica-{i}")).collect();
-    let replicas: Vec<Replica<'_>> = names
-        .iter()
-        .map(|name| Replica { name, running: 0 })
-        .collect();
+    let replicas: Vec<Replica<'_>> = names.iter().map(|name| Replica::new(name)).collect();
     let blocks: Vec<Vec<u64>> = (0..10_000 / members)
         .flat_map(|group| std::iter::repeat_n(group, members as usize))
         .map(|group| {
@@ -24,14 +21,7 @@ fn peak(members: u64, k: u32) -> usize {
                 .collect()
         })
         .collect();
-    let requests: Vec<Request<'_>> = blocks
-        .iter()
-        .map(|blocks| Request {
-            blocks,
-            candidates: Candidates::All,
-            weight: 1,
-        })
-        .collect();
+    let requests: Vec<Request<'_>> = blocks.iter().map(|blocks| Request::new(blocks)).collect();
     let rules = Rules {
         max_per_replica: NonZeroU32::new(k),
         min_colocate_blocks: 1,

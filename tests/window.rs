@@ -18,7 +18,7 @@ use std::num::NonZeroU32;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
-use burst_prefix_cache::placement::{self, BalanceBy, Candidates, Replica, Rules};
+use burst_prefix_cache::placement::{self, BalanceBy, Replica, Rules};
 use burst_prefix_cache::window::{Arrival, Decision, Settings};
 use burst_prefix_cache::workers::Moment;
 use fastrand::Rng;
@@ -168,14 +168,13 @@ fn placed(settings: &Settings, requests: &[Request], order: &[usize]) -> HashMap
     let replicas: Vec<Replica<'_>> = settings
         .replicas
         .iter()
-        .map(|name| Replica { name, running: 0 })
+        .map(|name| Replica::new(name))
         .collect();
     let batch: Vec<placement::Request<'_>> = order
         .iter()
         .map(|number| placement::Request {
-            blocks: &requests[*number].blocks,
-            candidates: Candidates::All,
             weight: sim::weight(*number),
+            ..placement::Request::new(&requests[*number].blocks)
         })
         .collect();
     let placement = placement::place(&settings.rules, &replicas, &batch);

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::num::NonZeroU32;
 
-use burst_prefix_cache::placement::{BalanceBy, Candidates, Replica, Request, Rules, place};
+use burst_prefix_cache::placement::{BalanceBy, Replica, Request, Rules, place};
 use burst_prefix_cache::prefix::{BlockIds, Layout, Seed};
 use burst_prefix_cache::request::{self, Api};
 
@@ -80,18 +80,10 @@ impl Work {
                 names,
                 blocks,
             } => {
-                let replicas: Vec<Replica<'_>> = names
-                    .iter()
-                    .map(|name| Replica { name, running: 0 })
-                    .collect();
-                let requests: Vec<Request<'_>> = blocks
-                    .iter()
-                    .map(|blocks| Request {
-                        blocks,
-                        candidates: Candidates::All,
-                        weight: 1,
-                    })
-                    .collect();
+                let replicas: Vec<Replica<'_>> =
+                    names.iter().map(|name| Replica::new(name)).collect();
+                let requests: Vec<Request<'_>> =
+                    blocks.iter().map(|blocks| Request::new(blocks)).collect();
                 for _ in 0..times {
                     black_box(place(rules, black_box(&replicas), black_box(&requests)));
                 }

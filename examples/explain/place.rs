@@ -5,7 +5,7 @@ use std::io::{BufRead, BufWriter, Write};
 use std::num::NonZeroU32;
 
 use burst_prefix_cache::placement::{
-    BalanceBy, Candidates, Explanation, Replica, Request, Rules, Why, explain,
+    BalanceBy, Explanation, Replica, Request, Rules, Why, explain,
 };
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::ser::SerializeMap;
@@ -40,18 +40,14 @@ fn answer(line: &str, why: bool) -> Result<String, String> {
         .replicas
         .iter()
         .map(|replica| Replica {
-            name: &replica.name,
             running: replica.running,
+            ..Replica::new(&replica.name)
         })
         .collect();
     let requests: Vec<Request<'_>> = batch
         .requests
         .iter()
-        .map(|blocks| Request {
-            blocks,
-            candidates: Candidates::All,
-            weight: 1,
-        })
+        .map(|blocks| Request::new(blocks))
         .collect();
     let explanation = explain(&batch.rules, &replicas, &requests);
 

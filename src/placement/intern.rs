@@ -24,7 +24,7 @@ impl Seed {
         let flip = replicas.iter().fold(0, |seed: u64, replica| {
             xxh3_64_with_seed(
                 replica.name.as_bytes(),
-                seed.rotate_left(7) ^ replica.running as u64,
+                seed.rotate_left(7) ^ replica.running as u64 ^ replica.load.rotate_left(32),
             )
         });
         let factor = xxh3_64_with_seed(&flip.to_le_bytes(), 1) | 1;

@@ -10,7 +10,7 @@ use super::roster::CandidateSets;
 /// The least loaded on top: lower load, then lower rank.
 type Queue = BinaryHeap<Reverse<(u64, u32)>>;
 
-/// The load of each replica in this batch.
+/// The load of each replica, before the batch and in it.
 ///
 /// Loads only grow, so a queue may hold loads from earlier: they are at most the real ones, and
 /// are brought up to date when they come to the top.
@@ -29,14 +29,16 @@ impl Loads {
     /// Candidate sets with a queue of their own, to bound the memory.
     const OWN_QUEUES: u32 = 64;
 
-    pub(super) fn new(replicas: usize, fair_share: u64) -> Self {
-        let below_fair_share = if fair_share > 0 {
-            bits::full(replicas)
-        } else {
-            vec![0; bits::words_for(replicas)]
-        };
+    /// The loads before the batch, by rank.
+    pub(super) fn new(before: &[u64], fair_share: u64) -> Self {
+        let mut below_fair_share = vec![0; bits::words_for(before.len())];
+        for (rank, &load) in (0u32..).zip(before) {
+            if load < fair_share {
+                bits::insert(&mut below_fair_share, rank);
+            }
+        }
         Self {
-            load: vec![0; replicas],
+            load: before.to_vec(),
             fair_share,
             below_fair_share,
             queues: Vec::new(),
@@ -48,7 +50,7 @@ impl Loads {
     /// **Rule 8.** Adds to the load of a replica.
     pub(super) fn add(&mut self, rank: u32, amount: u64) {
         if let Some(load) = self.load.get_mut(rank as usize) {
-            *load += amount;
+            *load = load.saturating_add(amount);
             if *load >= self.fair_share {
                 bits::remove(&mut self.below_fair_share, rank);
             }
@@ -165,7 +167,7 @@ mod tests {
     #[test]
     fn the_least_loaded_is_lowest_in_load_then_in_rank() {
         let sets = CandidateSets::new(Seed::of(&[]), 3);
-        let mut loads = Loads::new(3, 0);
+        let mut loads = Loads::new(&[0; 3], 0);
         for (least, add) in [(0, 5), (1, 3), (2, 3), (1, 1), (2, 2), (1, 1)] {
             assert_eq!(loads.least(&sets, CandidateSets::ALL), Some(least));
             loads.add(least, add);
@@ -175,7 +177,7 @@ mod tests {
     #[test]
     fn what_is_taken_is_gone_until_it_is_put_back() {
         let sets = CandidateSets::new(Seed::of(&[]), 2);
-        let mut loads = Loads::new(2, 0);
+        let mut loads = Loads::new(&[0; 2], 0);
         let take = |loads: &mut Loads| loads.take_least(&sets, CandidateSets::ALL);
         assert_eq!(take(&mut loads), Some(0));
         assert_eq!(take(&mut loads), Some(1));
@@ -188,10 +190,17 @@ mod tests {
 
     #[test]
     fn a_load_reaches_the_fair_share_and_is_no_longer_below() {
-        let mut loads = Loads::new(2, 3);
+        let mut loads = Loads::new(&[0, 2, 3], 3);
         loads.add(0, 2);
-        assert_eq!(loads.below_fair_share(), [0b11]);
+        assert_eq!(loads.below_fair_share(), [0b011]);
         loads.add(0, 1);
-        assert_eq!(loads.below_fair_share(), [0b10]);
+        assert_eq!(loads.below_fair_share(), [0b010]);
+    }
+
+    #[test]
+    fn a_load_stays_at_the_highest_there_is() {
+        let mut loads = Loads::new(&[u64::MAX - 1], 0);
+        loads.add(0, 5);
+        assert_eq!(loads.of(0), u64::MAX);
     }
 }

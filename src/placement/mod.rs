@@ -15,7 +15,7 @@
 //! | 6 | A unit's first run, if *m* > 0, goes to the longest match of *m* or more below the fair share. If there is none, and for every later run: to the least loaded with fewer than *k* of this unit, or, when all are full, to the least loaded of all. | `prefer.rs`, `runs.rs` |
 //! | 7 | A run takes all members left, or as many as the replica has room for, and at least one. | `runs.rs` |
 //! | 8 | The load of a run is its members; or, when the unit first touches the replica, its blocks less the match. Once placed, the unit's blocks are held wherever it went. | `runs.rs`, `holders.rs` |
-//! | 9 | Less loaded is: lower load in this batch, then fewer running requests, then the bytewise lower name. | `roster.rs`, `loads.rs` |
+//! | 9 | Less loaded is: lower load, then fewer running requests, then the bytewise lower name. | `roster.rs`, `loads.rs` |
 //!
 //! Three things the published rules leave open:
 //!
@@ -27,9 +27,20 @@
 //!   nowhere is in no unit.
 //! - Entries of the replica list with one name are one replica.
 //!
+//! What the published rules don't know, and a caller that remembers earlier batches does; where
+//! it says nothing, they hold as they are:
+//!
+//! - Loads start at [`Replica::load`], and the fair share is of the total with all loads before.
+//! - Requests of one [`Request::group`] (and equal candidates) are one unit whatever their blocks;
+//!   the unit's blocks are those of the first that arrived.
+//! - [`Before::place_all`] places the other units of one too, among the singles.
+//! - [`Before::held`]: blocks that replicas hold before the batch count in rules 5, 6 and 8 as if a
+//!   unit had been placed there, without load; and in rule 2 as one more request.
+//!
 //! The module is pure: the same batch always gets the same answer, in whatever order the
 //! replicas are listed. It never fails.
 
+mod before;
 mod bits;
 mod holders;
 mod intern;
@@ -44,19 +55,21 @@ mod why;
 
 use std::num::NonZeroU32;
 
+use before::HeldBefore;
 use intern::{NONE, Seed};
 use roster::{CandidateSets, Roster};
 use runs::Runs;
 use units::Units;
 
+pub use before::{Before, HeldPrefix};
 pub use why::{Explanation, PlacedRun, PlacedUnit, Why, explain};
 
 /// What a replica's load is measured in (the reference's `balanceBy`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BalanceBy {
-    /// Requests placed in this batch.
+    /// Requests placed.
     Requests,
-    /// Blocks to prefill in this batch: those of each unit once, less what is held already.
+    /// Blocks to prefill: those of each unit once, less what is held already.
     Tokens,
 }
 
@@ -80,6 +93,20 @@ pub struct Replica<'a> {
     pub name: &'a str,
     /// Requests that it runs now. They only break ties (rule 9).
     pub running: i64,
+    /// The load that it has before the batch, in what [`Rules::balance_by`] measures: samples
+    /// placed, or blocks; 0 in the reference. Of entries with one name, the largest counts.
+    pub load: u64,
+}
+
+impl<'a> Replica<'a> {
+    /// An idle replica.
+    pub fn new(name: &'a str) -> Self {
+        Self {
+            name,
+            running: 0,
+            load: 0,
+        }
+    }
 }
 
 /// A request as placement sees it.
@@ -91,6 +118,21 @@ pub struct Request<'a> {
     pub candidates: Candidates<'a>,
     /// How many samples of its prompt it asks for; 0 counts as 1. They stay together.
     pub weight: u32,
+    /// Requests of one group are one unit, whatever their blocks; `None` = by blocks, and never one
+    /// unit with a request of a group. Any values will do.
+    pub group: Option<u64>,
+}
+
+impl<'a> Request<'a> {
+    /// A request for one sample that may go to all replicas and is in no group.
+    pub fn new(blocks: &'a [u64]) -> Self {
+        Self {
+            blocks,
+            candidates: Candidates::All,
+            weight: 1,
+            group: None,
+        }
+    }
 }
 
 /// The replicas that a request may go to.
@@ -113,6 +155,7 @@ pub struct Placement {
 struct Spot {
     replica: u32,
     group: u32,
+    charge: u64,
 }
 
 impl Placement {
@@ -126,6 +169,14 @@ impl Placement {
     /// How many requests the unit of request `i` has, itself included; 0 if it is in none.
     pub fn group(&self, i: usize) -> u32 {
         self.spots.get(i).map_or(0, |spot| spot.group)
+    }
+
+    /// The load that request `i` brings to its replica; 0 if it goes anywhere. By requests it is
+    /// its weight. By tokens it is what its unit brings, in blocks, for the first of the unit on
+    /// this replica, and 0 for the others. So the charges of all requests are all loads of the
+    /// batch.
+    pub fn charge(&self, i: usize) -> u64 {
+        self.spots.get(i).map_or(0, |spot| spot.charge)
     }
 
     /// The number of requests of the batch.
@@ -144,24 +195,45 @@ impl Placement {
 /// Takes time linear in the blocks of all requests, for chained hashes and up to a factor of the
 /// logarithm of the number of replicas; and memory linear in the blocks that are not shared.
 pub fn place(rules: &Rules, replicas: &[Replica<'_>], requests: &[Request<'_>]) -> Placement {
-    solve(rules, replicas, requests).placement()
+    place_after(rules, replicas, requests, &Before::default())
+}
+
+/// Like [`place`], with what is so before the batch. That takes time linear in the blocks held
+/// before, too.
+pub fn place_after(
+    rules: &Rules,
+    replicas: &[Replica<'_>],
+    requests: &[Request<'_>],
+    before: &Before<'_>,
+) -> Placement {
+    solve(rules, replicas, requests, before).placement()
 }
 
 /// All that is known when a batch is placed.
 struct Solution<'a> {
+    requests: &'a [Request<'a>],
+    balance_by: BalanceBy,
     roster: Roster,
     units: Units<'a>,
     runs: Runs,
 }
 
-fn solve<'a>(rules: &Rules, replicas: &[Replica<'_>], requests: &'a [Request<'a>]) -> Solution<'a> {
+fn solve<'a>(
+    rules: &Rules,
+    replicas: &[Replica<'_>],
+    requests: &'a [Request<'a>],
+    before: &Before<'_>,
+) -> Solution<'a> {
     let seed = Seed::of(replicas);
     let roster = Roster::new(replicas);
     let mut sets = CandidateSets::new(seed, roster.len());
     let units = Units::find(seed, requests, &roster, &mut sets);
-    let order = units.in_order(rules);
-    let runs = runs::assign(seed, rules, roster.len(), &sets, &units, &order);
+    let held = HeldBefore::new(before, &roster);
+    let order = units.in_order(rules, before.place_all, held);
+    let runs = runs::assign(seed, rules, &roster, &sets, &units, &order, held);
     Solution {
+        requests,
+        balance_by: rules.balance_by,
         roster,
         units,
         runs,
@@ -180,18 +252,27 @@ impl Solution<'_> {
             }
             start = end;
         }
-        let mut deal = |number: u32| {
+        let mut deal = |number: u32, request: &Request<'_>| {
             let next = next_run.get_mut(number as usize)?;
             let run = runs.get_mut(*next)?;
             run.members -= 1;
             if run.members == 0 {
                 *next += 1;
             }
-            self.roster.index(run.rank)
+            let charge = match self.balance_by {
+                BalanceBy::Requests => request.weight.max(1).into(),
+                BalanceBy::Tokens => std::mem::take(&mut run.load),
+            };
+            Some((self.roster.index(run.rank)?, charge))
         };
-        let spots = self.units.unit_of().iter().map(|&number| Spot {
-            replica: deal(number).unwrap_or(NONE),
-            group: self.units.get(number).map_or(0, |unit| unit.members),
+        let spots = self.units.unit_of().iter().zip(self.requests);
+        let spots = spots.map(|(&number, request)| {
+            let (replica, charge) = deal(number, request).unwrap_or((NONE, 0));
+            Spot {
+                replica,
+                group: self.units.get(number).map_or(0, |unit| unit.members),
+                charge,
+            }
         });
         Placement {
             spots: spots.collect(),

@@ -9,12 +9,14 @@ use super::{Candidates, Replica};
 ///
 /// Everything inside placement speaks of ranks; "less loaded" is then just the lower
 /// `(load, rank)`. Entries of the list with one name are one replica: it is known by the first of
-/// them and as busy as the busiest.
+/// them, and as busy and as loaded as the busiest and the most loaded.
 pub(super) struct Roster {
     /// Place in the caller's list, by rank.
     index: Vec<u32>,
     /// Rank, by place in the caller's list.
     rank: Vec<u32>,
+    /// The load before the batch, by rank.
+    load: Vec<u64>,
 }
 
 impl Roster {
@@ -22,15 +24,18 @@ impl Roster {
         let mut by_name: Vec<(u32, &Replica<'_>)> = (0..u32::MAX).zip(replicas).collect();
         by_name.sort_by_key(|&(_, replica)| replica.name);
 
-        let mut distinct: Vec<(i64, u32)> = Vec::with_capacity(by_name.len());
+        // What ranks, and then the load.
+        let mut distinct: Vec<(i64, u32, u64)> = Vec::with_capacity(by_name.len());
         let namesakes = by_name.chunk_by(|(_, a), (_, b)| a.name == b.name);
         for entries in namesakes.clone() {
             let running = entries.iter().map(|(_, replica)| replica.running).max();
-            distinct.push((running.unwrap_or(0), distinct.len() as u32));
+            let load = entries.iter().map(|(_, replica)| replica.load).max();
+            let name = distinct.len() as u32;
+            distinct.push((running.unwrap_or(0), name, load.unwrap_or(0)));
         }
         distinct.sort_unstable();
         let mut rank_of_name = vec![0; distinct.len()];
-        for (rank, &(_, name)) in (0u32..).zip(&distinct) {
+        for (rank, &(_, name, _)) in (0u32..).zip(&distinct) {
             if let Some(slot) = rank_of_name.get_mut(name as usize) {
                 *slot = rank;
             }
@@ -48,7 +53,8 @@ impl Roster {
                 }
             }
         }
-        Self { index, rank }
+        let load = distinct.into_iter().map(|(_, _, load)| load).collect();
+        Self { index, rank, load }
     }
 
     /// The number of different replicas.
@@ -59,6 +65,17 @@ impl Roster {
     /// The place in the caller's list of the replica with this rank.
     pub(super) fn index(&self, rank: u32) -> Option<u32> {
         self.index.get(rank as usize).copied()
+    }
+
+    /// The ranks of the replicas at these places in the caller's list.
+    pub(super) fn ranks(&self, places: &[u32]) -> impl Iterator<Item = u32> {
+        let rank = |&place: &u32| self.rank.get(place as usize).copied();
+        places.iter().filter_map(rank)
+    }
+
+    /// The load of each replica before the batch, by rank.
+    pub(super) fn loads(&self) -> &[u64] {
+        &self.load
     }
 }
 
@@ -108,10 +125,8 @@ impl<'a> CandidateSets<'a> {
             return number;
         }
         self.scratch.fill(0);
-        for &index in list {
-            if let Some(&rank) = roster.rank.get(index as usize) {
-                bits::insert(&mut self.scratch, rank);
-            }
+        for rank in roster.ranks(list) {
+            bits::insert(&mut self.scratch, rank);
         }
         let number = if self.scratch.iter().all(|&word| word == 0) {
             None
@@ -140,7 +155,10 @@ mod tests {
     use super::*;
 
     fn replica(name: &str, running: i64) -> Replica<'_> {
-        Replica { name, running }
+        Replica {
+            running,
+            ..Replica::new(name)
+        }
     }
 
     #[test]
@@ -156,14 +174,19 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_one_name_are_one_replica_as_busy_as_the_busiest() {
-        let roster = Roster::new(&[
+    fn entries_of_one_name_are_one_replica_as_busy_and_loaded_as_the_most() {
+        let mut replicas = [
             replica("b", 0),
             replica("a", 0),
             replica("a", 9),
             replica("b", 1),
-        ]);
+        ];
+        for (replica, load) in replicas.iter_mut().zip([7, 2, 1, 3]) {
+            replica.load = load;
+        }
+        let roster = Roster::new(&replicas);
         assert_eq!(roster.len(), 2);
+        assert_eq!(roster.loads(), [7, 2]);
         assert_eq!(roster.index, [0, 1]);
         assert_eq!(roster.rank, [0, 1, 1, 0]);
     }

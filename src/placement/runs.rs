@@ -1,11 +1,12 @@
 //! Where the members of each unit go: **rules 7 and 8**, with the choices of rule 6.
 
+use super::before::HeldBefore;
 use super::bits;
 use super::holders::Holders;
 use super::intern::Seed;
 use super::loads::Loads;
 use super::prefer::{ByPrefix, Preference};
-use super::roster::CandidateSets;
+use super::roster::{CandidateSets, Roster};
 use super::units::{Members, Units};
 use super::{BalanceBy, Rules, Why};
 
@@ -15,6 +16,8 @@ pub(super) struct Run {
     /// The rank of the replica.
     pub(super) rank: u32,
     pub(super) members: u32,
+    /// What it brought to the replica's load.
+    pub(super) load: u64,
     pub(super) why: Why,
 }
 
@@ -29,21 +32,32 @@ pub(super) struct Runs {
 pub(super) fn assign(
     seed: Seed,
     rules: &Rules,
-    replicas: usize,
+    roster: &Roster,
     sets: &CandidateSets<'_>,
     units: &Units<'_>,
     order: &[u32],
+    held: HeldBefore<'_>,
 ) -> Runs {
     // Without prefixes to prefer and tokens to discount, nobody asks who holds what.
     let holders_matter = rules.min_colocate_blocks > 0 || rules.balance_by == BalanceBy::Tokens;
-    let placed = order.iter().filter_map(|&number| units.get(number));
-    let blocks = placed.map(|unit| unit.blocks);
-    let fair_share = units.fair_share(order, rules.balance_by, replicas);
+    let holders = holders_matter.then(|| {
+        let placed = order.iter().filter_map(|&number| units.get(number));
+        let blocks = placed.map(|unit| unit.blocks);
+        // What is held before is held as if units had been placed before all others.
+        let before = held.prefixes().map(|prefix| prefix.blocks);
+        let mut holders = Holders::new(seed, roster.len(), before.chain(blocks));
+        for prefix in held.prefixes() {
+            holders.walk(prefix.blocks);
+            holders.hold(prefix.blocks, held.ranks(prefix));
+        }
+        holders
+    });
+    let fair_share = units.fair_share(order, rules.balance_by, roster.loads());
     let mut batch = Batch {
         rules,
         sets,
-        loads: Loads::new(replicas, fair_share),
-        holders: holders_matter.then(|| Holders::new(seed, replicas, blocks)),
+        loads: Loads::new(roster.loads(), fair_share),
+        holders,
         preference: Preference::new(rules.min_colocate_blocks),
         runs: Vec::with_capacity(order.len()),
         taken: Vec::new(),
@@ -121,7 +135,12 @@ impl Batch<'_> {
             }
         };
         self.loads.add(rank, load);
-        self.runs.push(Run { rank, members, why });
+        self.runs.push(Run {
+            rank,
+            members,
+            load,
+            why,
+        });
     }
 
     /// What an empty replica has room for, of one unit.
@@ -173,7 +192,7 @@ impl Batch<'_> {
             (BalanceBy::Tokens, _) => {
                 if let Some(rank) = self.loads.least(self.sets, candidates) {
                     let (members, _) = left.take(u64::MAX);
-                    self.push_overflow(rank, members);
+                    self.push_overflow(rank, members, 0);
                 }
             }
             (BalanceBy::Requests, Some(members)) => {
@@ -190,7 +209,7 @@ impl Batch<'_> {
         {
             let (members, weight) = left.take(1);
             self.loads.add(rank, weight);
-            self.push_overflow(rank, members);
+            self.push_overflow(rank, members, weight);
         }
     }
 
@@ -214,19 +233,23 @@ impl Batch<'_> {
             }
             for rank in bits::ranks(at_level.iter().copied()).take(left as usize) {
                 self.loads.add(rank, 1);
-                self.push_overflow(rank, 1);
+                self.push_overflow(rank, 1, 1);
                 left -= 1;
             }
-            level += 1;
+            level = level.saturating_add(1);
         }
     }
 
-    fn push_overflow(&mut self, rank: u32, members: u32) {
+    fn push_overflow(&mut self, rank: u32, members: u32, load: u64) {
         match self.runs.last_mut() {
-            Some(last) if last.rank == rank && last.why == Why::Overflow => last.members += members,
+            Some(last) if last.rank == rank && last.why == Why::Overflow => {
+                last.members += members;
+                last.load += load;
+            }
             _ => self.runs.push(Run {
                 rank,
                 members,
+                load,
                 why: Why::Overflow,
             }),
         }

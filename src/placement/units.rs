@@ -2,14 +2,17 @@
 
 use std::cmp::Reverse;
 
+use super::before::HeldBefore;
 use super::intern::{Interner, NONE, Seed, equal};
 use super::roster::{CandidateSets, Roster};
 use super::{BalanceBy, Request, Rules};
 
-/// Requests with equal block sequences and equal candidates.
+/// Requests with equal block sequences, or of one group, and with equal candidates.
 pub(super) struct Unit<'a> {
-    /// The blocks that each member has.
+    /// The blocks that each member has; in a group of the caller's, those of the first.
     pub(super) blocks: &'a [u64],
+    /// The caller's group.
+    group: Option<u64>,
     /// How many requests it has.
     pub(super) members: u32,
     /// What they weigh together.
@@ -61,12 +64,19 @@ impl<'a> Units<'a> {
             unit_of.push(match number {
                 None => NONE,
                 Some(candidates) => {
-                    let hash = seed.words(request.blocks) ^ seed.word(candidates.into());
+                    let hash = match request.group {
+                        None => seed.words(request.blocks),
+                        Some(group) => seed.word(group),
+                    };
+                    let hash = hash ^ seed.word(candidates.into());
                     let is_same = |unit: &Unit<'_>| {
-                        unit.candidates == candidates && equal(unit.blocks, request.blocks)
+                        unit.candidates == candidates
+                            && unit.group == request.group
+                            && (unit.group.is_some() || equal(unit.blocks, request.blocks))
                     };
                     let make = || Unit {
                         blocks: request.blocks,
+                        group: request.group,
                         members: 0,
                         weight: 0,
                         candidates,
@@ -115,11 +125,20 @@ impl<'a> Units<'a> {
     }
 
     /// **Rules 2 and 3.** The units that are placed, in the order in which they are.
-    pub(super) fn in_order(&self, rules: &Rules) -> Vec<u32> {
-        let overlapping = self.overlapping_singles(rules.min_colocate_blocks as usize);
+    pub(super) fn in_order(
+        &self,
+        rules: &Rules,
+        place_all: bool,
+        held: HeldBefore<'_>,
+    ) -> Vec<u32> {
+        let overlapping = if place_all {
+            Vec::new()
+        } else {
+            self.overlapping_singles(rules.min_colocate_blocks as usize, held)
+        };
         let mut order: Vec<u32> = (0u32..)
             .zip(self.units.iter())
-            .filter(|(_, unit)| unit.is_group())
+            .filter(|(_, unit)| place_all || unit.is_group())
             .map(|(number, _)| number)
             .chain(overlapping)
             .collect();
@@ -131,38 +150,43 @@ impl<'a> Units<'a> {
         order
     }
 
-    /// **Rule 2.** The units of one whose first `min` blocks are those of another request too.
-    fn overlapping_singles(&self, min: usize) -> Vec<u32> {
+    /// **Rule 2.** The units of one whose first `min` blocks are those of another request too, or
+    /// were held before.
+    fn overlapping_singles(&self, min: usize, held: HeldBefore<'_>) -> Vec<u32> {
         if min == 0 || self.units.iter().all(Unit::is_group) {
             return Vec::new();
         }
-        // How many requests start with the same `min` blocks, and one unit of them.
-        struct Start {
-            unit: u32,
+        // How many requests start with the same `min` blocks. A prefix held before counts as one.
+        struct Start<'a> {
+            blocks: &'a [u64],
             requests: usize,
         }
-        let start_of = |number| {
-            self.units
-                .get(number)
-                .and_then(|unit| unit.blocks.get(..min))
-        };
-        let mut starts = Interner::<Start>::new(self.seed);
-        let mut singles = Vec::new();
-        for (number, unit) in (0u32..).zip(self.units.iter()) {
-            let Some(blocks) = start_of(number) else {
-                continue;
-            };
+        let mut starts = Interner::<Start<'_>>::new(self.seed);
+        let mut count = |blocks, requests: u32| {
             let start = starts.intern(
                 self.seed.words(blocks),
-                |start| start_of(start.unit).is_some_and(|start| equal(start, blocks)),
+                |start| equal(start.blocks, blocks),
                 || Start {
-                    unit: number,
+                    blocks,
                     requests: 0,
                 },
             );
             if let Some(start) = starts.get_mut(start) {
-                start.requests += unit.members as usize;
+                start.requests += requests as usize;
             }
+            start
+        };
+        for prefix in held.prefixes() {
+            if let Some(blocks) = prefix.blocks.get(..min) {
+                count(blocks, 1);
+            }
+        }
+        let mut singles = Vec::new();
+        for (number, unit) in (0u32..).zip(self.units.iter()) {
+            let Some(blocks) = unit.blocks.get(..min) else {
+                continue;
+            };
+            let start = count(blocks, unit.members);
             if !unit.is_group() {
                 singles.push((number, start));
             }
@@ -177,7 +201,7 @@ impl<'a> Units<'a> {
 
     /// **Rule 4.** The load that a replica may have and still be chosen for its prefix, at most:
     /// one less than this.
-    pub(super) fn fair_share(&self, order: &[u32], balance_by: BalanceBy, replicas: usize) -> u64 {
+    pub(super) fn fair_share(&self, order: &[u32], balance_by: BalanceBy, before: &[u64]) -> u64 {
         let total: u64 = order
             .iter()
             .filter_map(|&number| self.units.get(number))
@@ -186,7 +210,8 @@ impl<'a> Units<'a> {
                 BalanceBy::Tokens => unit.blocks.len() as u64,
             })
             .sum();
-        total.div_ceil((replicas as u64).max(1))
+        let total = before.iter().copied().fold(total, u64::saturating_add);
+        total.div_ceil((before.len() as u64).max(1))
     }
 }
 

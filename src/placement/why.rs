@@ -1,7 +1,7 @@
 //! Why the requests of a batch go where they go.
 
 use super::intern::NONE;
-use super::{Placement, Replica, Request, Rules, solve};
+use super::{Before, Placement, Replica, Request, Rules, solve};
 
 /// Which part of rule 6 chose a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,12 +26,12 @@ pub struct Explanation {
     pub units: Vec<PlacedUnit>,
 }
 
-/// Requests with the same blocks and candidates, and where they went.
+/// Requests that are one unit, and where they went.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedUnit {
     /// Its requests, by their place in the batch, in order of arrival.
     pub members: Vec<usize>,
-    /// How many blocks each of them has.
+    /// How many blocks it has.
     pub blocks: usize,
     /// Where they went: the first run takes the first members, and so on.
     pub runs: Vec<PlacedRun>,
@@ -50,7 +50,7 @@ pub struct PlacedRun {
 
 /// Like [`place`](super::place), with the reasons.
 pub fn explain(rules: &Rules, replicas: &[Replica<'_>], requests: &[Request<'_>]) -> Explanation {
-    let solution = solve(rules, replicas, requests);
+    let solution = solve(rules, replicas, requests, &Before::default());
     let mut members = vec![Vec::new(); solution.units.len()];
     for (place, &number) in solution.units.unit_of().iter().enumerate() {
         if number != NONE

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::message::{Decision, StreamId};
 use super::{GRACE, Settings};
-use crate::placement::{Candidates, Replica, Request, place};
+use crate::placement::{Replica, Request, place};
 use crate::workers::Moment;
 use crate::workers::WorkerId;
 
@@ -100,14 +100,13 @@ impl Owned {
         let replicas: Vec<Replica<'_>> = settings
             .replicas
             .iter()
-            .map(|name| Replica { name, running: 0 })
+            .map(|name| Replica::new(name))
             .collect();
         let requests: Vec<Request<'_>> = members
             .iter()
             .map(|member| Request {
-                blocks: &member.blocks,
-                candidates: Candidates::All,
                 weight: member.weight,
+                ..Request::new(&member.blocks)
             })
             .collect();
         let placement = place(&settings.rules, &replicas, &requests);

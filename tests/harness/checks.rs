@@ -2,7 +2,7 @@
 
 use burst_prefix_cache::config::Config;
 use burst_prefix_cache::match_info::MatchInfo;
-use burst_prefix_cache::placement::{self, Candidates, Replica};
+use burst_prefix_cache::placement::{self, Replica};
 use burst_prefix_cache::request::{self, Prefix};
 
 use super::exchange::{Exchange, Fate};
@@ -169,7 +169,7 @@ fn joint(world: &World, configs: &[Config]) -> Result<(), String> {
         let replicas: Vec<Replica<'_>> = config
             .replicas
             .iter()
-            .map(|name| Replica { name, running: 0 })
+            .map(|name| Replica::new(name))
             .collect();
         let members: Vec<(Vec<u64>, u32)> = requests
             .iter()
@@ -179,9 +179,8 @@ fn joint(world: &World, configs: &[Config]) -> Result<(), String> {
         let batch: Vec<placement::Request<'_>> = members
             .iter()
             .map(|(blocks, weight)| placement::Request {
-                blocks,
-                candidates: Candidates::All,
                 weight: *weight,
+                ..placement::Request::new(blocks)
             })
             .collect();
         let placement = placement::place(&config.rules, &replicas, &batch);

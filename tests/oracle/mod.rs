@@ -2,30 +2,54 @@
 //!
 //! Where the published rules say nothing: candidates are sets of names, requests with different
 //! ones are never one unit, those with none are in no unit, and list entries with one name are
-//! one replica, as busy as the busiest.
+//! one replica, as busy as the busiest. What is so before the batch is as `placement` says.
+
+pub(crate) mod any;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use burst_prefix_cache::placement::{BalanceBy, Candidates, Replica, Request, Rules};
+use burst_prefix_cache::placement::{BalanceBy, Before, Candidates, Replica, Request, Rules};
 
 type Names<'a> = BTreeSet<&'a str>;
 
 struct Unit<'a> {
     blocks: &'a [u64],
+    group: Option<u64>,
     candidates: Names<'a>,
     members: Vec<usize>,
 }
 
-/// The name of the replica of each request.
+pub(crate) struct Answer {
+    /// The name of the replica of each request.
+    pub(crate) assigned: Vec<Option<String>>,
+    /// The load of each replica after the batch.
+    pub(crate) loads: BTreeMap<String, u64>,
+}
+
 pub(crate) fn place(
     rules: &Rules,
     replicas: &[Replica<'_>],
     requests: &[Request<'_>],
-) -> Vec<Option<String>> {
+    before: &Before<'_>,
+) -> Answer {
     let mut running: BTreeMap<&str, i64> = BTreeMap::new();
+    let mut load: BTreeMap<&str, usize> = BTreeMap::new();
     for replica in replicas {
         let known = running.entry(replica.name).or_insert(replica.running);
         *known = replica.running.max(*known);
+        let known = load.entry(replica.name).or_default();
+        *known = (replica.load as usize).max(*known);
+    }
+    let at = |places: &[u32]| -> Names<'_> {
+        let replicas = places.iter().filter_map(|&i| replicas.get(i as usize));
+        replicas.map(|replica| replica.name).collect()
+    };
+    let mut held: BTreeMap<u64, Names<'_>> = BTreeMap::new();
+    for prefix in before.held {
+        let holders = at(prefix.replicas);
+        for &block in prefix.blocks.iter().filter(|_| !holders.is_empty()) {
+            held.entry(block).or_default().extend(&holders);
+        }
     }
     let k = rules
         .max_per_replica
@@ -37,21 +61,21 @@ pub(crate) fn place(
     for (i, request) in requests.iter().enumerate() {
         let candidates: Names<'_> = match request.candidates {
             Candidates::All => running.keys().copied().collect(),
-            Candidates::Only(list) => list
-                .iter()
-                .filter_map(|&place| replicas.get(place as usize))
-                .map(|replica| replica.name)
-                .collect(),
+            Candidates::Only(list) => at(list),
         };
         if request.blocks.is_empty() || candidates.is_empty() {
             continue;
         }
-        let same =
-            |unit: &&mut Unit<'_>| unit.blocks == request.blocks && unit.candidates == candidates;
+        let same = |unit: &&mut Unit<'_>| {
+            unit.candidates == candidates
+                && unit.group == request.group
+                && (unit.group.is_some() || unit.blocks == request.blocks)
+        };
         match units.iter_mut().find(same) {
             Some(unit) => unit.members.push(i),
             None => units.push(Unit {
                 blocks: request.blocks,
+                group: request.group,
                 candidates,
                 members: vec![i],
             }),
@@ -59,18 +83,20 @@ pub(crate) fn place(
     }
 
     // Rule 2.
-    let starts_like = |unit: &Unit<'_>| -> usize {
-        units
-            .iter()
-            .filter(|other| other.blocks.len() >= m && other.blocks[..m] == unit.blocks[..m])
-            .map(|other| other.members.len())
-            .sum()
+    let overlaps = |unit: &Unit<'_>| {
+        let like = |blocks: &[u64]| blocks.len() >= m && blocks[..m] == unit.blocks[..m];
+        let others = units.iter().filter(|other| like(other.blocks));
+        others.map(|other| other.members.len()).sum::<usize>() >= 2
+            || before
+                .held
+                .iter()
+                .any(|prefix| like(prefix.blocks) && !at(prefix.replicas).is_empty())
     };
     let (mut groups, mut singles) = (Vec::new(), Vec::new());
     for unit in &units {
         if unit.members.len() >= 2 {
             groups.push(unit);
-        } else if m > 0 && unit.blocks.len() >= m && starts_like(unit) >= 2 {
+        } else if before.place_all || m > 0 && unit.blocks.len() >= m && overlaps(unit) {
             singles.push(unit);
         }
     }
@@ -83,6 +109,7 @@ pub(crate) fn place(
     let weight = |&i: &usize| requests[i].weight.max(1) as usize;
 
     // Rule 4.
+    let total_before: usize = load.values().sum();
     let total: usize = placed
         .iter()
         .map(|unit| match rules.balance_by {
@@ -90,10 +117,8 @@ pub(crate) fn place(
             BalanceBy::Tokens => unit.blocks.len(),
         })
         .sum();
-    let fair_share = total.div_ceil(running.len().max(1));
+    let fair_share = (total_before + total).div_ceil(running.len().max(1));
 
-    let mut load: BTreeMap<&str, usize> = running.keys().map(|&name| (name, 0)).collect();
-    let mut held: BTreeMap<u64, Names<'_>> = BTreeMap::new();
     let mut assigned = vec![None; requests.len()];
     for unit in placed {
         // Rule 5.
@@ -150,5 +175,11 @@ pub(crate) fn place(
             held.entry(block).or_default().extend(taken.keys());
         }
     }
-    assigned
+    let loads = load.into_iter();
+    Answer {
+        assigned,
+        loads: loads
+            .map(|(name, load)| (name.to_owned(), load as u64))
+            .collect(),
+    }
 }

@@ -1,0 +1,53 @@
+//! What a caller that remembers knows when it places a batch.
+
+use super::roster::Roster;
+
+/// What is so before the batch. The default is what the published rules know: nothing.
+///
+/// The loads before are in [`Replica::load`](super::Replica::load).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Before<'a> {
+    /// Rule 2 without its condition: every unit of one is placed too, so that the caller learns
+    /// where all requests go.
+    pub place_all: bool,
+    /// What replicas hold already.
+    pub held: &'a [HeldPrefix<'a>],
+}
+
+/// Blocks that replicas hold before the batch, as if a unit with these blocks had been placed on
+/// them earlier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldPrefix<'a> {
+    /// The block hashes, from the start of the prompt.
+    pub blocks: &'a [u64],
+    /// Who holds them, by places in the replica list, in any order. Places outside the list don't
+    /// count, and a prefix that nobody holds doesn't either.
+    pub replicas: &'a [u32],
+}
+
+/// The prefixes held before, each with the ranks of its holders.
+#[derive(Clone, Copy)]
+pub(super) struct HeldBefore<'a> {
+    prefixes: &'a [HeldPrefix<'a>],
+    roster: &'a Roster,
+}
+
+impl<'a> HeldBefore<'a> {
+    pub(super) fn new(before: &Before<'a>, roster: &'a Roster) -> Self {
+        Self {
+            prefixes: before.held,
+            roster,
+        }
+    }
+
+    /// Those that anybody holds.
+    pub(super) fn prefixes(self) -> impl DoubleEndedIterator<Item = &'a HeldPrefix<'a>> + Clone {
+        let is_held = move |prefix: &&HeldPrefix<'_>| self.ranks(prefix).next().is_some();
+        self.prefixes.iter().filter(is_held)
+    }
+
+    /// The ranks of the replicas that hold this one, some perhaps repeated.
+    pub(super) fn ranks(self, prefix: &HeldPrefix<'a>) -> impl Iterator<Item = u32> {
+        self.roster.ranks(prefix.replicas)
+    }
+}
