@@ -13,6 +13,7 @@
 
 pub mod config;
 pub mod match_info;
+pub mod memory;
 pub mod metrics;
 pub mod placement;
 pub mod prefix;
