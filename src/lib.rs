@@ -16,6 +16,7 @@ pub mod match_info;
 pub mod metrics;
 pub mod placement;
 pub mod prefix;
+pub mod replicas;
 pub mod request;
 pub mod window;
 pub mod workers;
