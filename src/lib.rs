@@ -17,6 +17,7 @@ pub mod memory;
 pub mod metrics;
 pub mod placement;
 pub mod prefix;
+pub mod replicas;
 pub mod request;
 pub mod window;
 pub mod workers;

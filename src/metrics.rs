@@ -4,6 +4,7 @@
 //! Prometheus labels (`envoy/envoy.yaml` has the expressions). Times are in milliseconds.
 
 use crate::match_info::Status;
+use crate::replicas::Cause;
 
 /// Counter of the requests that came to an outcome:
 /// `burst_prefix_cache.outcome.assigned.requests_total`, for skipped ones
@@ -41,3 +42,18 @@ pub const WINDOW_REQUESTS: &str = "burst_prefix_cache.window_requests";
 /// Counter of requests that were passed on because Envoy lacks
 /// `allow_on_headers_stop_iteration`.
 pub const KNOB_MISSING: &str = "burst_prefix_cache.knob_missing_requests_total";
+
+/// Gauge of the age of the last good list of replicas, in milliseconds; before the first one, how
+/// long one has been asked for. All workers tell it, each time that one could be asked for.
+pub const REPLICAS_AGE_MS: &str = "burst_prefix_cache.replicas_age_ms";
+
+/// Gauge of the replicas that can be used, over all pools of the last good list.
+pub const REPLICAS: &str = "burst_prefix_cache.replicas";
+
+/// Counter of the questions to Envoy's admin that brought no list, by what was wrong:
+/// `burst_prefix_cache.poll.cause.timeout.failures_total`.
+#[must_use]
+pub fn poll_failures(cause: Cause) -> String {
+    let cause = cause.word();
+    format!("burst_prefix_cache.poll.cause.{cause}.failures_total")
+}

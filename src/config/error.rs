@@ -2,15 +2,18 @@
 
 use std::fmt;
 
-use super::fields::KNOWN;
-
 /// Why a configuration was refused; its text names the field, the value and the range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConfigError {
     /// The text is no JSON, or no object.
     NotAnObject(String),
     /// A field that does not exist.
-    UnknownField(String),
+    UnknownField {
+        /// Its name, with those of the objects that it stands in.
+        field: String,
+        /// The names that are known there.
+        known: &'static [&'static str],
+    },
     /// A required field is missing.
     Missing {
         /// Name of the field.
@@ -44,8 +47,8 @@ impl fmt::Display for ConfigError {
             Self::NotAnObject(found) => {
                 write!(f, "the configuration must be a JSON object: {found}")
             }
-            Self::UnknownField(field) => {
-                write!(f, "{field}: unknown field; known are {}", KNOWN.join(", "))
+            Self::UnknownField { field, known } => {
+                write!(f, "{field}: unknown field; known are {}", known.join(", "))
             }
             Self::Missing { field, expected } => {
                 write!(f, "{field}: missing; it takes {expected}")

@@ -8,7 +8,7 @@ use super::error::ConfigError;
 use crate::prefix::DEFAULT_MAX_BLOCKS;
 
 /// All fields, in the order of the documentation.
-pub(super) const KNOWN: [&str; 15] = [
+const KNOWN: [&str; 15] = [
     "windowDurationMs",
     "maxPerReplica",
     "blockSizeTokens",
@@ -32,7 +32,7 @@ pub(super) struct Fields(pub(super) Map<String, Value>);
 impl Fields {
     pub(super) fn refuse_unknown(&self) -> Result<(), ConfigError> {
         match self.0.keys().find(|key| !KNOWN.contains(&key.as_str())) {
-            Some(key) => Err(unknown(key)),
+            Some(key) => Err(unknown(key, &KNOWN)),
             None => Ok(()),
         }
     }
@@ -45,14 +45,10 @@ impl Fields {
         high: i64,
         default: i64,
     ) -> Result<i64, ConfigError> {
-        let Some(value) = self.0.get(field) else {
-            return Ok(default);
-        };
-        whole(value)
-            .filter(|number| (low..=high).contains(number))
-            .ok_or_else(|| {
-                out_of_range(field, value, format!("a whole number from {low} to {high}"))
-            })
+        match self.0.get(field) {
+            Some(value) => whole_within(field, value, low, high),
+            None => Ok(default),
+        }
     }
 
     pub(super) fn count(&self, field: &'static str, default: u32) -> Result<u32, ConfigError> {
@@ -142,11 +138,9 @@ impl Fields {
     }
 
     pub(super) fn flag(&self, field: &'static str) -> Result<bool, ConfigError> {
-        match self.0.get(field) {
-            None => Ok(false),
-            Some(Value::Bool(flag)) => Ok(*flag),
-            Some(value) => Err(out_of_range(field, value, "true or false")),
-        }
+        self.0
+            .get(field)
+            .map_or(Ok(false), |value| truth(field, value))
     }
 
     pub(super) fn only_zero_yet(&self, field: &'static str) -> Result<(), ConfigError> {
@@ -159,6 +153,25 @@ impl Fields {
             )),
         }
     }
+}
+
+/// A whole number in `low..=high`, as the value of a field of that name.
+pub(super) fn whole_within(
+    field: &str,
+    value: &Value,
+    low: i64,
+    high: i64,
+) -> Result<i64, ConfigError> {
+    whole(value)
+        .filter(|number| (low..=high).contains(number))
+        .ok_or_else(|| out_of_range(field, value, format!("a whole number from {low} to {high}")))
+}
+
+/// True or false, as the value of a field of that name.
+pub(super) fn truth(field: &str, value: &Value) -> Result<bool, ConfigError> {
+    value
+        .as_bool()
+        .ok_or_else(|| out_of_range(field, value, "true or false"))
 }
 
 /// A JSON number that is a whole number.
@@ -192,9 +205,10 @@ pub(super) fn not_available(field: &str, value: &Value, expected: &'static str) 
     }
 }
 
-pub(super) fn unknown(field: &str) -> ConfigError {
+pub(super) fn unknown(field: &str, known: &'static [&'static str]) -> ConfigError {
     // A name may hold anything, line ends too.
-    ConfigError::UnknownField(cut(field.escape_debug().to_string()))
+    let field = cut(field.escape_debug().to_string());
+    ConfigError::UnknownField { field, known }
 }
 
 /// A value as it stands in the configuration.

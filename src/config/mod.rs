@@ -19,6 +19,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::placement::{BalanceBy, Rules};
 use crate::prefix::Layout;
+use crate::replicas::Source;
 use fields::Fields;
 
 /// A checked plugin configuration.
@@ -32,8 +33,11 @@ pub struct Config {
     pub rules: Rules,
     /// How a prompt is cut into blocks (`blockSizeTokens`, `maxPrefixTokensToMatch`).
     pub layout: Layout,
-    /// The replicas as `ip:port`, in the form Envoy gives its hosts; 1 to 1024, all different.
-    pub replicas: Vec<String>,
+    /// Where the replicas come from (`replicas`).
+    pub replicas: Source,
+    /// Whether a request may name the replicas that it may go to
+    /// (`replicas.trustSubsetHeader`).
+    pub trust_subset_header: bool,
     /// A larger body is passed on at once, in bytes, ≥ 1 (`maxBodyBytes`).
     pub max_body_bytes: u32,
     /// Whether the decision is told on the response (`debugResponseHeaders`).
@@ -73,6 +77,7 @@ impl Config {
             },
             layout: Layout::new(block_size_tokens, fields.prefix_tokens(block_size_tokens)?),
             replicas: fields.replicas()?,
+            trust_subset_header: fields.trust_subset_header()?,
             max_body_bytes: fields.positive("maxBodyBytes", 1 << 20)?.get(),
             debug_response_headers: fields.flag("debugResponseHeaders")?,
         };

@@ -88,6 +88,7 @@ mod tests {
     fn a_struct_is_read_as_the_json_it_was_written_as() {
         for json in [
             r#"{"windowDurationMs":100,"replicas":{"static":["127.0.0.1:8001"]},"x":[null,true,-1.5,{"y":"z"}]}"#,
+            r#"{"replicas":{"envoyAdmin":{"adminCluster":"a","cluster":"*","refreshMs":250}}}"#,
             r#"{"a":1}"#,
             "{}",
         ] {

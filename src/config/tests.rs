@@ -1,6 +1,7 @@
 //! Tables of good and bad configurations.
 
 use super::*;
+use crate::replicas::{Admin, Clusters};
 use std::num::NonZeroU32;
 
 const REPLICAS: &str = r#""replicas":{"static":["10.0.0.1:8000","10.0.0.2:8000"]}"#;
@@ -21,7 +22,8 @@ fn defaults_are_the_documented_ones() {
     assert_eq!(config.layout.max_blocks, 2048);
     assert_eq!(config.max_body_bytes, 1_048_576);
     assert!(!config.debug_response_headers);
-    assert_eq!(config.replicas, ["10.0.0.1:8000", "10.0.0.2:8000"]);
+    assert_eq!(config.replicas.known(), ["10.0.0.1:8000", "10.0.0.2:8000"]);
+    assert!(!config.trust_subset_header);
 }
 
 #[test]
@@ -153,11 +155,6 @@ fn what_is_planned_is_refused_as_not_available_yet() {
         );
         assert!(error.to_string().contains(name), "{field}: {error}");
     }
-    let admin = br#"{"replicas":{"envoyAdmin":{"adminCluster":"a","cluster":"b"}}}"#;
-    assert!(matches!(
-        Config::parse(admin),
-        Err(ConfigError::NotAvailable { .. })
-    ));
 }
 
 #[test]
@@ -166,7 +163,10 @@ fn replicas_are_addresses_each_once() {
         (r"{}", "replicas: missing"),
         ("", "replicas: missing"),
         (r#"{"replicas":[]}"#, "replicas"),
-        (r#"{"replicas":{}}"#, "replicas.static: missing"),
+        (
+            r#"{"replicas":{}}"#,
+            "replicas.static or replicas.envoyAdmin: missing",
+        ),
         (
             r#"{"replicas":{"static":[]}}"#,
             "replicas.static: a list of 0",
@@ -197,7 +197,7 @@ fn replicas_are_addresses_each_once() {
         ),
         (
             r#"{"replicas":{"static":["10.0.0.1:80"],"dns":"x"}}"#,
-            "replicas.dns: unknown",
+            "replicas.dns: unknown field; known are static, envoyAdmin, trustSubsetHeader",
         ),
     ] {
         let message = Config::parse(replicas.as_bytes()).unwrap_err().to_string();
@@ -208,6 +208,139 @@ fn replicas_are_addresses_each_once() {
         .collect();
     let json = format!(r#"{{"replicas":{{"static":[{}]}}}}"#, long.join(","));
     assert!(Config::parse(json.as_bytes()).is_err());
+}
+
+fn replicas(json: &str) -> Result<Config, ConfigError> {
+    Config::parse(format!(r#"{{"replicas":{json}}}"#).as_bytes())
+}
+
+#[test]
+fn the_admin_is_named_with_the_clusters_whose_hosts_are_replicas() {
+    let longest = "x".repeat(256);
+    for (json, clusters, refresh_ms) in [
+        (
+            r#""cluster":"pool""#.to_owned(),
+            Clusters::Named("pool".to_owned()),
+            1000,
+        ),
+        (
+            r#""cluster":"*","refreshMs":100"#.to_owned(),
+            Clusters::Routed,
+            100,
+        ),
+        (
+            format!(r#""cluster":"{longest}","refreshMs":6e4"#),
+            Clusters::Named(longest.clone()),
+            60_000,
+        ),
+        (
+            r#""cluster":"ünï","refreshMs":250.0"#.to_owned(),
+            Clusters::Named("ünï".to_owned()),
+            250,
+        ),
+    ] {
+        let json = format!(r#"{{"envoyAdmin":{{"adminCluster":"admin",{json}}}}}"#);
+        let config = replicas(&json).unwrap_or_else(|e| panic!("{json}: {e}"));
+        let admin = Admin {
+            admin_cluster: "admin".to_owned(),
+            clusters,
+            refresh: Duration::from_millis(refresh_ms),
+        };
+        assert_eq!(config.replicas, Source::Admin(admin), "{json}");
+    }
+}
+
+#[test]
+fn the_subset_header_is_trusted_where_that_is_said_of_either_source() {
+    for source in [
+        r#""static":["10.0.0.1:80"]"#,
+        r#""envoyAdmin":{"adminCluster":"a","cluster":"*"}"#,
+    ] {
+        for (field, trusted) in [
+            ("", false),
+            (r#","trustSubsetHeader":false"#, false),
+            (r#","trustSubsetHeader":true"#, true),
+        ] {
+            let config = replicas(&format!("{{{source}{field}}}")).unwrap();
+            assert_eq!(config.trust_subset_header, trusted, "{source}{field}");
+        }
+    }
+}
+
+#[test]
+fn a_bad_source_is_refused_by_name_value_and_range() {
+    let too_long = format!(
+        r#"{{"envoyAdmin":{{"adminCluster":"a","cluster":"{}"}}}}"#,
+        "x".repeat(257)
+    );
+    let cases: &[(&str, [&str; 3])] = &[
+        (
+            r#"{"static":["10.0.0.1:80"],"envoyAdmin":{"adminCluster":"a","cluster":"b"}}"#,
+            ["replicas: ", "static and envoyAdmin together", "or"],
+        ),
+        (
+            r#"{"trustSubsetHeader":true}"#,
+            [
+                "replicas.static or replicas.envoyAdmin",
+                "missing",
+                "envoyAdmin",
+            ],
+        ),
+        (
+            r#"{"envoyAdmin":"admin"}"#,
+            ["replicas.envoyAdmin: ", "\"admin\"", "adminCluster"],
+        ),
+        (
+            r#"{"envoyAdmin":{}}"#,
+            ["replicas.envoyAdmin.adminCluster", "missing", "256 bytes"],
+        ),
+        (
+            r#"{"envoyAdmin":{"adminCluster":"a"}}"#,
+            ["replicas.envoyAdmin.cluster", "missing", "256 bytes"],
+        ),
+        (
+            r#"{"envoyAdmin":{"adminCluster":"","cluster":"b"}}"#,
+            ["replicas.envoyAdmin.adminCluster", "\"\"", "256 bytes"],
+        ),
+        (
+            r#"{"envoyAdmin":{"adminCluster":"a","cluster":7}}"#,
+            ["replicas.envoyAdmin.cluster", "7", "256 bytes"],
+        ),
+        (
+            r#"{"envoyAdmin":{"adminCluster":"a\nb","cluster":"b"}}"#,
+            ["replicas.envoyAdmin.adminCluster", r"a\nb", "control"],
+        ),
+        (
+            &too_long,
+            ["replicas.envoyAdmin.cluster", "xxx…", "256 bytes"],
+        ),
+        (
+            r#"{"envoyAdmin":{"adminCluster":"a","cluster":"b","refreshMs":99}}"#,
+            ["replicas.envoyAdmin.refreshMs", "99", "100 to 60000"],
+        ),
+        (
+            r#"{"envoyAdmin":{"adminCluster":"a","cluster":"b","refreshMs":60001}}"#,
+            ["replicas.envoyAdmin.refreshMs", "60001", "100 to 60000"],
+        ),
+        (
+            r#"{"envoyAdmin":{"adminCluster":"a","cluster":"b","refreshMs":1000.5}}"#,
+            ["replicas.envoyAdmin.refreshMs", "1000.5", "100 to 60000"],
+        ),
+        (
+            r#"{"envoyAdmin":{"adminCluster":"a","cluster":"b","port":1}}"#,
+            ["replicas.envoyAdmin.port", "unknown", "refreshMs"],
+        ),
+        (
+            r#"{"static":["10.0.0.1:80"],"trustSubsetHeader":1}"#,
+            ["replicas.trustSubsetHeader", "1", "true or false"],
+        ),
+    ];
+    for (json, parts) in cases {
+        let message = replicas(json).unwrap_err().to_string();
+        for part in parts {
+            assert!(message.contains(part), "{json}: {message}");
+        }
+    }
 }
 
 #[test]

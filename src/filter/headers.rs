@@ -60,12 +60,12 @@ impl Outcome {
     /// The host refused a header; those before it are written.
     pub(super) fn write(self, config: &Config) -> Result<(), Failed> {
         let replica = self.replica();
-        if let Some(endpoint) = replica.and_then(|index| config.replicas.get(index)) {
+        if let Some(endpoint) = replica.and_then(|index| config.replicas.known().get(index)) {
             host::set_header(Headers::Request, ENDPOINT, endpoint)?;
         }
         if self.status != Status::NOT_OURS {
             let info = MatchInfo {
-                candidates: &config.replicas,
+                candidates: config.replicas.known(),
                 matched: replica,
                 total_blocks: self.blocks,
                 block_size_tokens: config.layout.block_size_tokens.get(),

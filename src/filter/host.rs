@@ -26,17 +26,21 @@ pub(super) enum Headers {
     Request = 0,
     RequestTrailers = 1,
     Response = 2,
+    /// Of the answer to a call that the filter made.
+    CallResponse = 6,
 }
 
 /// Which kind of metric.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Metric {
     Counter = 0,
+    Gauge = 1,
     Histogram = 2,
 }
 
 const REQUEST_STREAM: u32 = 0;
 const REQUEST_BODY: u32 = 0;
+const CALL_RESPONSE_BODY: u32 = 4;
 const PLUGIN_CONFIGURATION: u32 = 7;
 
 #[link(wasm_import_module = "env")]
@@ -153,6 +157,11 @@ pub(super) fn remove_header(map: Headers, name: &str) -> Result<(), Failed> {
 /// The first `size` bytes of the request's buffered body.
 pub(super) fn request_body(size: usize) -> Result<Vec<u8>, Failed> {
     buffer(REQUEST_BODY, size)
+}
+
+/// The first `size` bytes of the answer to a call, within its callback.
+pub(super) fn call_response_body(size: usize) -> Result<Vec<u8>, Failed> {
+    buffer(CALL_RESPONSE_BODY, size)
 }
 
 /// The plugin configuration, `size` bytes.
@@ -273,7 +282,7 @@ pub(super) fn increment(id: u32, by: i64) {
     let _counted = unsafe { proxy_increment_metric(id, by) };
 }
 
-/// Records a value in a histogram.
+/// Records a value in a histogram, or sets a gauge.
 pub(super) fn record(id: u32, value: u64) {
     // SAFETY: as above.
     let _recorded = unsafe { proxy_record_metric(id, value) };

@@ -2,13 +2,14 @@
 //!
 //! [`root::Root`] reads the configuration and gets the ticks and messages; [`stream::Stream`] is
 //! one request. Both hand over to [`plugin::Plugin`], which holds the worker's part of the window
-//! and releases what it decided.
+//! and releases what it decided. [`poll::Polling`] asks Envoy for its replicas.
 
 mod board;
 mod headers;
 mod host;
 mod knob;
 mod plugin;
+mod poll;
 mod root;
 mod stats;
 mod stream;

@@ -12,6 +12,7 @@ use super::board::Board;
 use super::headers::Outcome;
 use super::host;
 use super::knob::Knob;
+use super::poll::Polling;
 use super::stats::Stats;
 use super::stream::Request;
 use crate::config::Config;
@@ -36,6 +37,7 @@ pub(super) struct Plugin {
     /// The requests in the window.
     held: RefCell<HashMap<StreamId, Rc<Request>>>,
     knob: RefCell<Knob>,
+    polling: Option<Polling>,
     stats: RefCell<Stats>,
     /// Bytes of all stopped bodies.
     held_bytes: Cell<usize>,
@@ -49,18 +51,34 @@ impl Plugin {
             window: config.window,
             max_batch: config.max_batch,
             rules: config.rules,
-            replicas: config.replicas.clone(),
+            replicas: config.replicas.known().to_vec(),
         };
         let window = (Worker::new(settings), Board::new(config.fingerprint()));
+        let polling = Polling::new(&config.replicas, Board::new(config.fingerprint()));
         Self {
             root,
             config,
+            polling,
             window: RefCell::new(window),
             held: RefCell::default(),
             knob: RefCell::default(),
             stats: RefCell::default(),
             held_bytes: Cell::new(0),
             tick_at: Cell::new(None),
+        }
+    }
+
+    /// The configuration is taken. Where the admin tells the replicas, it is asked at once.
+    pub(super) fn start(&self) {
+        if self.polling.is_some() {
+            self.set_tick(host::now());
+        }
+    }
+
+    /// A call of this VM was answered; the current context is the root.
+    pub(super) fn called_back(&self, token: u32, body_size: usize) {
+        if let Some(polling) = &self.polling {
+            polling.answered(host::now(), token, body_size, &self.stats);
         }
     }
 
@@ -137,6 +155,9 @@ impl Plugin {
         let now = host::now();
         // The period runs again from here on: the tick is set, and for no moment that is wanted.
         self.tick_at.set(Some(Moment::default()));
+        if let Some(polling) = &self.polling {
+            polling.tick(now, &self.stats);
+        }
         self.in_window(|worker, board| worker.tick(now, board));
         self.pass_stuck(now);
         self.release_ready(now);
@@ -233,7 +254,8 @@ impl Plugin {
     fn set_tick(&self, now: Moment) {
         let window = self.in_window(|worker, _| worker.wake_at(now)).flatten();
         let knob = self.knob.try_borrow().ok().and_then(|knob| knob.wake_at());
-        let wake_at = [window, knob].into_iter().flatten().min();
+        let polling = self.polling.as_ref().and_then(Polling::wake_at);
+        let wake_at = [window, knob, polling].into_iter().flatten().min();
         if wake_at != self.tick_at.replace(wake_at) {
             let period = wake_at.map_or(0, |moment| {
                 let millis = moment.since(now).as_nanos().div_ceil(1_000_000);

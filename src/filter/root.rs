@@ -11,7 +11,8 @@ use super::stream::Stream;
 use crate::config::Config;
 
 /// The root context. Envoy also makes one on its main thread, where no request ever comes: so
-/// nothing is taken or registered here, only at a first request.
+/// no queue is taken here, only at a first request. It does ask for the replicas, if the admin
+/// tells them, like any other.
 pub(super) struct Root {
     id: u32,
     plugin: Option<Rc<Plugin>>,
@@ -23,14 +24,22 @@ impl Root {
     }
 }
 
-impl Context for Root {}
+impl Context for Root {
+    fn on_http_call_response(&mut self, token: u32, _: usize, body_size: usize, _: usize) {
+        if let Some(plugin) = &self.plugin {
+            plugin.called_back(token, body_size);
+        }
+    }
+}
 
 impl RootContext for Root {
     fn on_configure(&mut self, size: usize) -> bool {
         let json = host::plugin_configuration(size).unwrap_or_default();
         match Config::parse(&json) {
             Ok(config) => {
-                self.plugin = Some(Rc::new(Plugin::new(self.id, config)));
+                let plugin = Rc::new(Plugin::new(self.id, config));
+                plugin.start();
+                self.plugin = Some(plugin);
                 true
             }
             Err(error) => {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::host::{self, Metric};
 use crate::match_info::Status;
 use crate::metrics;
+use crate::replicas::Cause;
 
 /// What a metric counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -13,6 +14,8 @@ enum Key {
     Outcome(&'static str, Option<&'static str>),
     /// Bodies that could not be read, by the cause.
     Unreadable(&'static str),
+    /// Questions to Envoy's admin that brought no list, by the cause.
+    Poll(Cause),
     /// A metric without labels, by its name.
     Plain(&'static str),
 }
@@ -50,6 +53,21 @@ impl Stats {
     pub(super) fn record(&mut self, name: &'static str, value: u64) {
         if let Some(id) = self.id(Key::Plain(name), Metric::Histogram, || name.to_owned()) {
             host::record(id, value);
+        }
+    }
+
+    /// Sets a gauge.
+    pub(super) fn set(&mut self, name: &'static str, value: u64) {
+        if let Some(id) = self.id(Key::Plain(name), Metric::Gauge, || name.to_owned()) {
+            host::record(id, value);
+        }
+    }
+
+    /// Counts a question to Envoy's admin that brought no list, by the cause.
+    pub(super) fn poll_failed(&mut self, cause: Cause) {
+        let key = Key::Poll(cause);
+        if let Some(id) = self.id(key, Metric::Counter, || metrics::poll_failures(cause)) {
+            host::increment(id, 1);
         }
     }
 

@@ -31,6 +31,10 @@ fn refused() -> Vec<(Value, &'static str)> {
             "replicas.static[0]: \"replica-1\" is refused; it takes an address",
         ),
         (
+            json!({"replicas": {"envoyAdmin": {"adminCluster": "a", "cluster": "*", "refreshMs": 99}}}),
+            "replicas.envoyAdmin.refreshMs: 99 is refused; it takes a whole number from 100 to 60000",
+        ),
+        (
             json!({"windowDurationMS": 100}),
             "windowDurationMS: unknown field; known are windowDurationMs",
         ),
@@ -51,10 +55,6 @@ fn not_available() -> Vec<(Value, &'static str)> {
         (
             json!({"groupMemoryMs": 5000}),
             "groupMemoryMs: 5000 is not available yet; it takes 0",
-        ),
-        (
-            json!({"replicas": {"envoyAdmin": {"adminCluster": "a", "cluster": "*"}}}),
-            "replicas.envoyAdmin: ",
         ),
     ]
 }

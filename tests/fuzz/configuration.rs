@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use burst_prefix_cache::config::Config;
+use burst_prefix_cache::replicas::{Clusters, Source};
 use proptest::prelude::*;
 use prost::Message;
 use prost_types::value::Kind;
@@ -16,6 +17,11 @@ use crate::{cases, on_a_stack_of};
 const FIELDS: &[&str] = &[
     "replicas",
     "static",
+    "envoyAdmin",
+    "adminCluster",
+    "cluster",
+    "refreshMs",
+    "trustSubsetHeader",
     "windowDurationMs",
     "maxPerReplica",
     "blockSizeTokens",
@@ -37,9 +43,7 @@ fn check(bytes: &[u8]) {
         Ok(config) => {
             let second = Duration::from_secs(1);
             assert!((Duration::from_millis(1)..=10 * second).contains(&config.window));
-            assert!((1..=1024).contains(&config.replicas.len()));
-            let distinct: HashSet<&String> = config.replicas.iter().collect();
-            assert_eq!(distinct.len(), config.replicas.len());
+            source(&config.replicas);
             assert!(config.max_body_bytes > 0);
             let again = Config::parse(bytes).unwrap();
             assert_eq!(config.fingerprint(), again.fingerprint());
@@ -48,6 +52,28 @@ fn check(bytes: &[u8]) {
             let message = error.to_string();
             assert!((1..1000).contains(&message.len()), "{message}");
         }
+    }
+}
+
+fn source(source: &Source) {
+    let names = match source {
+        Source::Static(names) => {
+            assert!((1..=1024).contains(&names.len()));
+            let distinct: HashSet<&String> = names.iter().collect();
+            assert_eq!(distinct.len(), names.len());
+            return;
+        }
+        Source::Admin(admin) => {
+            let bounds = Duration::from_millis(100)..=Duration::from_secs(60);
+            assert!(bounds.contains(&admin.refresh));
+            match &admin.clusters {
+                Clusters::Named(cluster) => vec![&admin.admin_cluster, cluster],
+                Clusters::Routed => vec![&admin.admin_cluster],
+            }
+        }
+    };
+    for name in names {
+        assert!((1..=256).contains(&name.len()) && !name.contains(char::is_control));
     }
 }
 
@@ -80,11 +106,31 @@ fn any_field() -> impl Strategy<Value = String> {
     ]
 }
 
+/// A source that is valid before some of its fields get other values.
+fn any_source() -> impl Strategy<Value = Map<String, Value>> {
+    let listed = json!({"static": ["10.0.0.1:8000", "[::1]:8000"]});
+    let admin = json!({"adminCluster": "admin", "cluster": "*", "refreshMs": 100});
+    let others = || prop::collection::vec((any_field(), any_value()), 0..2);
+    let with = |fields: &Value, others: Vec<(String, Value)>| {
+        let mut fields = fields.as_object().unwrap().clone();
+        fields.extend(others);
+        fields
+    };
+    prop_oneof![
+        others().prop_map(move |others| with(&listed, others)),
+        (others(), others()).prop_map(move |(inner, outer)| {
+            let admin = with(&admin, inner);
+            with(&json!({"envoyAdmin": admin}), outer)
+        }),
+    ]
+}
+
 /// A configuration that is valid before some of its fields get other values.
 fn any_fields() -> impl Strategy<Value = Map<String, Value>> {
-    prop::collection::vec((any_field(), any_value()), 0..3).prop_map(|others| {
+    let others = prop::collection::vec((any_field(), any_value()), 0..3);
+    let replicas = any_source().prop_map(Value::Object);
+    (others, replicas).prop_map(|(others, replicas)| {
         let mut fields = Map::new();
-        let replicas = json!({"static": ["10.0.0.1:8000", "[::1]:8000"]});
         fields.insert("replicas".into(), replicas);
         fields.insert("windowDurationMs".into(), json!(50));
         fields.insert("maxBatchSize".into(), json!(-1));

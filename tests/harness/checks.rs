@@ -101,13 +101,19 @@ fn headers(exchange: &Exchange, config: &Config, schedule: &Schedule) -> Result<
     if assigned != endpoint.is_some() {
         return Err(format!("{status}, and goes to {endpoint:?}"));
     }
-    let matched = endpoint.and_then(|name| config.replicas.iter().position(|known| *known == name));
+    let matched = endpoint.and_then(|name| {
+        config
+            .replicas
+            .known()
+            .iter()
+            .position(|known| *known == name)
+    });
     // What was skipped was not read, except where only the window was out of reach.
     let read = !status.starts_with("skipped;") || status == "skipped;reason=shared-state";
     let prefix = prefix(exchange, config).filter(|_| read);
     let blocks = prefix.map_or(0, |prefix| prefix.blocks().len());
     let info = MatchInfo {
-        candidates: &config.replicas,
+        candidates: config.replicas.known(),
         matched,
         total_blocks: u32::try_from(blocks).unwrap(),
         block_size_tokens: config.layout.block_size_tokens.get(),
@@ -168,6 +174,7 @@ fn joint(world: &World, configs: &[Config]) -> Result<(), String> {
         let config = &configs[world.exchanges[*first].config];
         let replicas: Vec<Replica<'_>> = config
             .replicas
+            .known()
             .iter()
             .map(|name| Replica::new(name))
             .collect();
@@ -194,7 +201,7 @@ fn joint(world: &World, configs: &[Config]) -> Result<(), String> {
                 Some(_) => format!("assigned;group={};", placement.group(index)),
                 None => "alone;".to_owned(),
             };
-            let expected = assigned.map(|replica| config.replicas[replica].clone());
+            let expected = assigned.map(|replica| config.replicas.known()[replica].clone());
             if endpoint != expected || !status.starts_with(&token) {
                 return Err(format!(
                     "request {request} is {status} on {endpoint:?}, and jointly {token} on \
