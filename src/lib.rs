@@ -12,9 +12,11 @@
 //! tests natively.
 
 pub mod config;
+pub mod load;
 pub mod match_info;
 pub mod memory;
 pub mod metrics;
+pub mod picker;
 pub mod placement;
 pub mod prefix;
 pub mod replicas;

@@ -6,19 +6,17 @@
 
 use std::fmt::Write;
 
-use crate::window::Decision;
+use crate::picker::{Decision, Listed};
 
-/// Above this many candidates only those that match stand in the headers, and one `"*"` for the
-/// rest: a header for each of a thousand replicas would be larger than many a prompt.
-const MOST_LISTED: usize = 32;
 /// Stands for all candidates that are not listed.
 const THE_REST: &str = "*";
 
 /// What one request matches on each candidate.
 #[derive(Debug, Clone, Copy)]
 pub struct MatchInfo<'a> {
-    /// The candidates, as `ip:port`.
-    pub candidates: &'a [String],
+    /// The candidates; where they are too many to list, one `"*"` stands for those that do not
+    /// match.
+    pub candidates: &'a Listed,
     /// Index of the candidate that holds the whole prompt; none without an affinity.
     pub matched: Option<usize>,
     /// Blocks of the request's prompts.
@@ -29,7 +27,8 @@ pub struct MatchInfo<'a> {
 
 impl MatchInfo<'_> {
     /// The value of `x-prefix-cache-match-info`:
-    /// `"10.0.0.1:8000";match=32;total=32;block=64, …`.
+    /// `"10.0.0.1:8000";match=32;total=32;block=64, …`. It is empty without candidates, and an
+    /// empty list is no header.
     #[must_use]
     pub fn header(&self) -> String {
         self.list(|header, matched| {
@@ -67,8 +66,8 @@ impl MatchInfo<'_> {
             // Writing to a string cannot fail.
             let _written = parameters(&mut header, matched);
         };
-        let all = self.candidates.len() <= MOST_LISTED;
-        for (index, name) in self.candidates.iter().enumerate() {
+        let all = self.candidates.all;
+        for (index, name) in self.candidates.names.iter().enumerate() {
             let matched = self.matched == Some(index);
             if all || matched {
                 member(name, matched);
@@ -84,7 +83,7 @@ impl MatchInfo<'_> {
 /// What became of a request, as `x-burst-prefix-cache` tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// The owner of its window decided.
+    /// It was decided where it goes.
     Decided(Decision),
     /// It has no prompt to match.
     NoPrefix,
@@ -103,6 +102,7 @@ impl Status {
     pub fn token(self) -> &'static str {
         match self {
             Self::Decided(Decision::Assigned { .. }) => "assigned",
+            Self::Decided(Decision::Remembered { .. }) => "remembered",
             Self::Decided(Decision::Alone) => "alone",
             Self::Decided(Decision::NoReplicas) => "no-replicas",
             Self::Decided(Decision::TimedOut) => "timed-out",
@@ -127,7 +127,9 @@ impl Status {
     pub fn header(self, wait_ms: u64) -> String {
         let token = self.token();
         match self {
-            Self::Decided(Decision::Assigned { group, .. }) => {
+            Self::Decided(
+                Decision::Assigned { group, .. } | Decision::Remembered { group, .. },
+            ) => {
                 format!("{token};group={group};wait={wait_ms}")
             }
             Self::Decided(_) => format!("{token};wait={wait_ms}"),
@@ -141,11 +143,14 @@ impl Status {
 mod tests {
     use super::*;
 
-    fn names(count: usize) -> Vec<String> {
-        (1..=count).map(|i| format!("10.0.0.{i}:8000")).collect()
+    fn names(count: usize) -> Listed {
+        Listed {
+            names: (1..=count).map(|i| format!("10.0.0.{i}:8000")).collect(),
+            all: true,
+        }
     }
 
-    fn info(candidates: &[String], matched: Option<usize>) -> MatchInfo<'_> {
+    fn info(candidates: &Listed, matched: Option<usize>) -> MatchInfo<'_> {
         MatchInfo {
             candidates,
             matched,
@@ -176,22 +181,25 @@ mod tests {
     }
 
     #[test]
-    fn above_32_candidates_only_the_match_and_one_star_are_listed() {
+    fn of_too_many_candidates_only_the_match_and_one_star_are_listed() {
+        let many = Listed {
+            all: false,
+            ..names(2)
+        };
         assert_eq!(
-            info(&names(32), Some(3)).header().matches("match=").count(),
-            32
-        );
-        let many = names(33);
-        assert_eq!(
-            info(&many, Some(32)).header(),
-            r#""10.0.0.33:8000";match=32;total=32;block=64, "*";match=0;total=32;block=64"#
+            info(&many, Some(1)).header(),
+            r#""10.0.0.2:8000";match=32;total=32;block=64, "*";match=0;total=32;block=64"#
         );
         assert_eq!(info(&many, None).score_header(), r#""*";score=0.0"#);
+        assert_eq!(info(&names(0), None).header(), "");
     }
 
     #[test]
     fn names_cannot_break_out_of_the_string() {
-        let odd = vec!["a\"\\b\r\nx: y\u{e9}".to_owned()];
+        let odd = Listed {
+            names: vec!["a\"\\b\r\nx: y\u{e9}".to_owned()],
+            all: true,
+        };
         assert_eq!(info(&odd, None).score_header(), r#""a\"\\bx: y";score=0.0"#);
     }
 
@@ -203,6 +211,13 @@ mod tests {
         });
         for (status, header) in [
             (assigned, "assigned;group=8;wait=97"),
+            (
+                Status::Decided(Decision::Remembered {
+                    replica: 2,
+                    group: 9,
+                }),
+                "remembered;group=9;wait=97",
+            ),
             (Status::Decided(Decision::Alone), "alone;wait=97"),
             (Status::Decided(Decision::TimedOut), "timed-out;wait=97"),
             (Status::Decided(Decision::NoReplicas), "no-replicas;wait=97"),

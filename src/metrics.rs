@@ -57,3 +57,10 @@ pub fn poll_failures(cause: Cause) -> String {
     let cause = cause.word();
     format!("burst_prefix_cache.poll.cause.{cause}.failures_total")
 }
+
+/// Counter of requests that were placed on a replica, and were not served by it: it refused, it
+/// has gone, or the cluster never had it.
+pub const NOT_SERVED: &str = "burst_prefix_cache.placed_not_served_requests_total";
+
+/// Counter of hints of clients about their groups that were ignored since they make no sense.
+pub const IGNORED_HINTS: &str = "burst_prefix_cache.ignored_hints_total";

@@ -30,6 +30,15 @@ pub enum ConfigError {
         /// What the field takes.
         expected: String,
     },
+    /// A value that makes sense only together with another field.
+    Needs {
+        /// Name of the field.
+        field: &'static str,
+        /// Its value.
+        value: &'static str,
+        /// What else must be set, and why.
+        needs: &'static str,
+    },
     /// A value that is planned but not built yet: refused rather than ignored.
     NotAvailable {
         /// Name of the field.
@@ -58,6 +67,11 @@ impl fmt::Display for ConfigError {
                 value,
                 expected,
             } => write!(f, "{field}: {value} is refused; it takes {expected}"),
+            Self::Needs {
+                field,
+                value,
+                needs,
+            } => write!(f, "{field}: {value} is refused; it needs {needs}"),
             Self::NotAvailable {
                 field,
                 value,

@@ -1,6 +1,7 @@
 //! The fields of the configuration as they stand, and the forms that their values take.
 
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
@@ -54,6 +55,18 @@ impl Fields {
     pub(super) fn count(&self, field: &'static str, default: u32) -> Result<u32, ConfigError> {
         let number = self.integer(field, 0, i64::from(u32::MAX), i64::from(default))?;
         Ok(u32::try_from(number).unwrap_or(default))
+    }
+
+    /// A time in whole milliseconds, in `low..=high`.
+    pub(super) fn millis(
+        &self,
+        field: &'static str,
+        low: u32,
+        high: u32,
+        default: u32,
+    ) -> Result<Duration, ConfigError> {
+        let millis = self.integer(field, low.into(), high.into(), default.into())?;
+        Ok(Duration::from_millis(millis.unsigned_abs()))
     }
 
     pub(super) fn positive(
@@ -141,17 +154,6 @@ impl Fields {
         self.0
             .get(field)
             .map_or(Ok(false), |value| truth(field, value))
-    }
-
-    pub(super) fn only_zero_yet(&self, field: &'static str) -> Result<(), ConfigError> {
-        match self.count(field, 0)? {
-            0 => Ok(()),
-            _ => Err(not_available(
-                field,
-                self.0.get(field).unwrap_or(&Value::Null),
-                "0, off",
-            )),
-        }
     }
 }
 

@@ -20,15 +20,29 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::placement::{BalanceBy, Rules};
 use crate::prefix::Layout;
 use crate::replicas::Source;
+use crate::window::Settings;
 use fields::Fields;
+
+/// The longest window, in milliseconds.
+const LONGEST_WINDOW_MS: u32 = 10_000;
+/// The longest that a unit is remembered, in milliseconds: a day.
+const LONGEST_MEMORY_MS: u32 = 86_400_000;
 
 /// A checked plugin configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// How long a window stays open, 1 ms to 10 s (`windowDurationMs`).
     pub window: Duration,
+    /// After how long without an arrival a window closes early; none = never (`quietPeriodMs`).
+    pub quiet: Option<Duration>,
     /// The most requests one window takes, over all workers; none = no bound (`maxBatchSize`).
     pub max_batch: Option<NonZeroU32>,
+    /// Whether a full window closes at once, and turns nobody away (`onBatchFull`).
+    pub seal: bool,
+    /// Whether requests are held at all (`hold`).
+    pub hold: bool,
+    /// How long a placed unit is remembered; zero = not at all (`groupMemoryMs`).
+    pub memory: Duration,
     /// How a window is placed (`maxPerReplica`, `minColocateBlocks`, `balanceBy`).
     pub rules: Rules,
     /// How a prompt is cut into blocks (`blockSizeTokens`, `maxPrefixTokensToMatch`).
@@ -55,12 +69,22 @@ impl Config {
         fields.refuse_unknown()?;
 
         let block_size_tokens = fields.positive("blockSizeTokens", 64)?;
+        let quiet = fields.millis("quietPeriodMs", 0, LONGEST_WINDOW_MS, 0)?;
+        let memory = fields.millis("groupMemoryMs", 0, LONGEST_MEMORY_MS, 0)?;
+        let hold = fields.word("hold", &["window", "none"], &[], "window or none")? == 0;
+        if !hold && memory.is_zero() {
+            return Err(ConfigError::Needs {
+                field: "hold",
+                value: "none",
+                needs: "groupMemoryMs above 0: what nobody holds can only follow what is remembered",
+            });
+        }
         let config = Self {
-            window: Duration::from_millis(
-                fields
-                    .integer("windowDurationMs", 1, 10_000, 100)?
-                    .unsigned_abs(),
-            ),
+            window: fields.millis("windowDurationMs", 1, LONGEST_WINDOW_MS, 100)?,
+            quiet: (!quiet.is_zero()).then_some(quiet),
+            seal: fields.word("onBatchFull", &["pass", "seal"], &[], "pass or seal")? == 1,
+            hold,
+            memory,
             max_batch: fields.unbounded("maxBatchSize", Some(1000))?,
             rules: Rules {
                 max_per_replica: fields.unbounded("maxPerReplica", None)?,
@@ -81,12 +105,23 @@ impl Config {
             max_body_bytes: fields.positive("maxBodyBytes", 1 << 20)?.get(),
             debug_response_headers: fields.flag("debugResponseHeaders")?,
         };
-        fields.word("onBatchFull", &["pass"], &["seal"], "pass")?;
-        fields.word("hold", &["window"], &["none"], "window")?;
         fields.word("mode", &["route"], &["shadow"], "route")?;
-        fields.only_zero_yet("quietPeriodMs")?;
-        fields.only_zero_yet("groupMemoryMs")?;
         Ok(config)
+    }
+
+    /// What the workers of a window go by.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        Settings {
+            window: self.window,
+            quiet: self.quiet,
+            max_batch: self.max_batch,
+            seal: self.seal,
+            hold: self.hold,
+            memory: self.memory,
+            rules: self.rules,
+            source: self.replicas.clone(),
+        }
     }
 
     /// What two workers must agree on to share a window: equal for equal configurations,

@@ -63,6 +63,17 @@ fn good_values_are_taken() {
         (r#""maxBodyBytes":16777216"#, |c| {
             c.max_body_bytes == 16 << 20
         }),
+        (r#""quietPeriodMs":5"#, |c| {
+            c.quiet == Some(Duration::from_millis(5))
+        }),
+        (r#""quietPeriodMs":0"#, |c| c.quiet.is_none()),
+        (r#""groupMemoryMs":60000"#, |c| {
+            c.memory == Duration::from_secs(60)
+        }),
+        (r#""hold":"none","groupMemoryMs":1"#, |c| !c.hold),
+        (r#""hold":"window""#, |c| c.hold && c.memory.is_zero()),
+        (r#""onBatchFull":"seal""#, |c| c.seal),
+        (r#""onBatchFull":"pass""#, |c| !c.seal),
     ];
     for (field, holds) in cases {
         let config = with(&format!(",{field}")).unwrap_or_else(|e| panic!("{field}: {e}"));
@@ -128,6 +139,22 @@ fn bad_values_are_refused_by_name_value_and_range() {
             r#""windowMs":5"#,
             ["windowMs", "unknown", "windowDurationMs"],
         ),
+        (
+            r#""quietPeriodMs":10001"#,
+            ["quietPeriodMs", "10001", "0 to 10000"],
+        ),
+        (
+            r#""groupMemoryMs":-1"#,
+            ["groupMemoryMs", "-1", "0 to 86400000"],
+        ),
+        (
+            r#""hold":"none""#,
+            ["hold", "none", "groupMemoryMs above 0"],
+        ),
+        (
+            r#""onBatchFull":"drop""#,
+            ["onBatchFull", "\"drop\"", "pass or seal"],
+        ),
     ];
     for (field, parts) in cases {
         let message = with(&format!(",{field}")).unwrap_err().to_string();
@@ -139,14 +166,7 @@ fn bad_values_are_refused_by_name_value_and_range() {
 
 #[test]
 fn what_is_planned_is_refused_as_not_available_yet() {
-    for field in [
-        r#""balanceBy":"work""#,
-        r#""quietPeriodMs":5"#,
-        r#""groupMemoryMs":1000"#,
-        r#""hold":"none""#,
-        r#""onBatchFull":"seal""#,
-        r#""mode":"shadow""#,
-    ] {
+    for field in [r#""balanceBy":"work""#, r#""mode":"shadow""#] {
         let error = with(&format!(",{field}")).unwrap_err();
         let name = field.split('"').nth(1).unwrap();
         assert!(

@@ -1,9 +1,15 @@
 //! The headers that the filter removes, writes and reads.
 
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::rc::Rc;
+
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::host::{self, Failed, Headers};
-use crate::config::Config;
 use crate::match_info::{MatchInfo, Status};
-use crate::window::Decision;
+use crate::picker::Listed;
+use crate::replicas::MOST_IN_POOL;
 
 /// The chosen replica; Envoy's `override_host` policy routes by it.
 pub(super) const ENDPOINT: &str = "x-gateway-destination-endpoint";
@@ -16,8 +22,21 @@ pub(super) const STATUS: &str = "x-burst-prefix-cache";
 /// On the response: the replica that served, which need not be the chosen one.
 pub(super) const SERVED: &str = "x-gateway-destination-endpoint-served";
 
-/// What a client must not bring along: it would steer, or claim a decision that nobody made.
-const OURS: [&str; 4] = [ENDPOINT, MATCH_INFO, SCORE, STATUS];
+/// From a gateway before this one: the replicas that a request may go to.
+const SUBSET: &str = "x-gateway-destination-endpoint-subset";
+/// From a client: how many requests its group has.
+const GROUP_SIZE: &str = "x-burst-group-size";
+/// From a client: the name of its group.
+const GROUP_ID: &str = "x-burst-group-id";
+
+/// What a client must not bring along: it would steer, or claim a decision that nobody made. And
+/// what it says of groups, which is for the filter alone.
+const OURS: [&str; 6] = [ENDPOINT, MATCH_INFO, SCORE, STATUS, GROUP_SIZE, GROUP_ID];
+
+/// The largest group that is believed: a typing error shall not hold a window open for ever.
+const LARGEST_GROUP: u32 = 100_000;
+/// The longest name of a group, in bytes.
+const LONGEST_GROUP_ID: usize = 256;
 
 /// Removes a client's own copies of the headers that the filter writes, from the request's headers
 /// or its trailers.
@@ -28,28 +47,91 @@ pub(super) fn remove_inbound(from: Headers) {
     }
 }
 
-/// A request whose outcome is to be written: its status, the wait in whole milliseconds, and the
-/// blocks of its prompts.
-#[derive(Debug, Clone, Copy)]
+/// What a client says of its request's group, read from its headers. A hint that makes no sense is
+/// none.
+#[derive(Debug, Default)]
+pub(super) struct Hints {
+    pub(super) group: Option<u64>,
+    pub(super) group_size: Option<NonZeroU32>,
+    /// Hints that were ignored.
+    pub(super) ignored: u64,
+}
+
+impl Hints {
+    /// Reads the hints of the current context's request.
+    pub(super) fn read() -> Self {
+        let mut hints = Self::default();
+        if let Some(id) = host::header(Headers::Request, GROUP_ID) {
+            hints.group = group_id(&id);
+            hints.ignored += u64::from(hints.group.is_none());
+        }
+        if let Some(size) = host::header(Headers::Request, GROUP_SIZE) {
+            hints.group_size = group_size(&size);
+            hints.ignored += u64::from(hints.group_size.is_none());
+        }
+        hints
+    }
+}
+
+/// A name that is not longer than any sensible one, of printable characters.
+fn group_id(name: &[u8]) -> Option<u64> {
+    let sensible = (1..=LONGEST_GROUP_ID).contains(&name.len());
+    let printable = name.iter().all(|byte| matches!(byte, b' '..=b'~'));
+    (sensible && printable).then(|| xxh3_64(name))
+}
+
+/// A decimal number of requests, up to more than any window has.
+fn group_size(text: &[u8]) -> Option<NonZeroU32> {
+    let digits = text.iter().all(u8::is_ascii_digit);
+    let number: NonZeroU32 = std::str::from_utf8(text).ok()?.parse().ok()?;
+    (digits && number.get() <= LARGEST_GROUP).then_some(number)
+}
+
+/// The replicas that a gateway before this one narrows a request to, sorted; none where it says
+/// nothing.
+pub(super) fn subset() -> Option<Vec<String>> {
+    let list = host::header(Headers::Request, SUBSET)?;
+    let mut subset: Vec<String> = String::from_utf8_lossy(&list)
+        .split(',')
+        .filter_map(|name| name.trim().parse::<SocketAddr>().ok())
+        .map(|address| address.to_string())
+        .take(MOST_IN_POOL)
+        .collect();
+    subset.sort_unstable();
+    subset.dedup();
+    Some(subset)
+}
+
+/// A request whose outcome is to be written: its status, the wait in whole milliseconds, the
+/// blocks of its prompts, and the candidates that its replica is one of.
+#[derive(Debug, Clone)]
 pub(super) struct Outcome {
     pub(super) status: Status,
     pub(super) wait_ms: u64,
     pub(super) blocks: u32,
+    pub(super) listed: Rc<Listed>,
 }
 
 impl Outcome {
     /// An outcome of a request that was not held.
-    pub(super) fn at_once(status: Status, blocks: u32) -> Self {
+    pub(super) fn at_once(status: Status, blocks: u32, listed: Rc<Listed>) -> Self {
         Self {
             status,
             wait_ms: 0,
             blocks,
+            listed,
         }
     }
 
-    fn replica(self) -> Option<usize> {
+    /// The name of the chosen replica.
+    pub(super) fn endpoint(&self) -> Option<&str> {
+        let name = self.listed.names.get(self.replica()?)?;
+        Some(name)
+    }
+
+    fn replica(&self) -> Option<usize> {
         match self.status {
-            Status::Decided(Decision::Assigned { replica, .. }) => usize::try_from(replica).ok(),
+            Status::Decided(decision) => usize::try_from(decision.replica()?).ok(),
             _ => None,
         }
     }
@@ -58,17 +140,17 @@ impl Outcome {
     ///
     /// # Errors
     /// The host refused a header; those before it are written.
-    pub(super) fn write(self, config: &Config) -> Result<(), Failed> {
-        let replica = self.replica();
-        if let Some(endpoint) = replica.and_then(|index| config.replicas.known().get(index)) {
+    pub(super) fn write(&self, block_size_tokens: u32) -> Result<(), Failed> {
+        if let Some(endpoint) = self.endpoint() {
             host::set_header(Headers::Request, ENDPOINT, endpoint)?;
         }
-        if self.status != Status::NOT_OURS {
+        // An empty list of structured fields is no header at all.
+        if self.status != Status::NOT_OURS && !self.listed.is_empty() {
             let info = MatchInfo {
-                candidates: config.replicas.known(),
-                matched: replica,
+                candidates: &self.listed,
+                matched: self.replica(),
                 total_blocks: self.blocks,
-                block_size_tokens: config.layout.block_size_tokens.get(),
+                block_size_tokens,
             };
             host::set_header(Headers::Request, MATCH_INFO, &info.header())?;
             host::set_header(Headers::Request, SCORE, &info.score_header())?;
@@ -77,13 +159,16 @@ impl Outcome {
     }
 }
 
+/// The replica that served the response of the current context, as `ip:port`.
+pub(super) fn served() -> Option<String> {
+    String::from_utf8(host::property(&["upstream", "address"])?).ok()
+}
+
 /// Tells the decision on the response.
 pub(super) fn write_response(status: &str) {
     // A response that takes no header goes out without.
     let _written = host::set_header(Headers::Response, STATUS, status);
-    if let Some(address) = host::property(&["upstream", "address"])
-        && let Ok(address) = std::str::from_utf8(&address)
-    {
-        let _written = host::set_header(Headers::Response, SERVED, address);
+    if let Some(address) = served() {
+        let _written = host::set_header(Headers::Response, SERVED, &address);
     }
 }

@@ -18,7 +18,7 @@ use super::stream::Request;
 use crate::config::Config;
 use crate::match_info::Status;
 use crate::metrics;
-use crate::window::{Arrival, Release, Request as Asked, Settings, StreamId, Worker};
+use crate::window::{Arrival, Listed, Release, Request as Asked, StreamId, Worker};
 use crate::workers::Moment;
 
 /// The most streams that one callback resumes: each nests a call into the VM, and thousands in
@@ -27,6 +27,9 @@ const MOST_RELEASES: usize = 64;
 
 /// The most bytes of stopped bodies, in one VM: 256 MiB, or one body where `maxBodyBytes` is more.
 const MOST_HELD_BYTES: usize = 256 << 20;
+
+/// The tick runs, but not to any moment that was asked for.
+const LAPSED: Moment = Moment(u64::MAX);
 
 /// The filter with one configuration in one VM.
 #[derive(Debug)]
@@ -47,13 +50,10 @@ pub(super) struct Plugin {
 
 impl Plugin {
     pub(super) fn new(root: u32, config: Config) -> Self {
-        let settings = Settings {
-            window: config.window,
-            max_batch: config.max_batch,
-            rules: config.rules,
-            replicas: config.replicas.known().to_vec(),
-        };
-        let window = (Worker::new(settings), Board::new(config.fingerprint()));
+        let window = (
+            Worker::new(config.settings()),
+            Board::new(config.fingerprint()),
+        );
         let polling = Polling::new(&config.replicas, Board::new(config.fingerprint()));
         Self {
             root,
@@ -82,24 +82,41 @@ impl Plugin {
         }
     }
 
-    /// A request joins the window, or has an outcome at once.
-    pub(super) fn arrive(&self, request: &Rc<Request>, asked: Asked) -> Result<(), Outcome> {
+    /// A complete request arrives. True where it is held; else it has its outcome, and goes on.
+    pub(super) fn arrive(&self, request: &Rc<Request>, asked: Asked) -> bool {
         let now = host::now();
-        let count = u32::try_from(asked.blocks.len()).unwrap_or(u32::MAX);
+        let blocks = u32::try_from(asked.blocks.len()).unwrap_or(u32::MAX);
+        let (pool, subset) = (asked.pool.clone(), asked.subset.clone());
         let arrival = self.in_window(|worker, board| worker.arrive(now, request.id, asked, board));
-        match arrival {
+        let (status, listed) = match arrival {
             Some(Arrival::Held) => {
                 if let Ok(mut held) = self.held.try_borrow_mut() {
                     held.insert(request.id, Rc::clone(request));
                 }
                 self.set_tick(now);
-                Ok(())
+                return true;
             }
-            Some(Arrival::BatchFull) => Err(Outcome::at_once(Status::BatchFull, count)),
+            Some(Arrival::Decided(decision, listed)) => (Status::Decided(decision), listed),
+            Some(Arrival::BatchFull(listed)) => (Status::BatchFull, listed),
             Some(Arrival::Unavailable) | None => {
-                Err(Outcome::at_once(Status::Skipped("shared-state"), count))
+                let of = |worker: &mut Worker, board: &mut Board| {
+                    worker.candidates(&pool, subset.as_deref(), board)
+                };
+                let listed = self.in_window(of).unwrap_or_default();
+                (Status::Skipped("shared-state"), listed)
             }
-        }
+        };
+        self.decide(request, &Outcome::at_once(status, blocks, listed));
+        self.set_tick(now);
+        false
+    }
+
+    /// The replicas that a request may go to now.
+    pub(super) fn candidates(&self, asked: &Asked) -> Rc<Listed> {
+        let of = |worker: &mut Worker, board: &mut Board| {
+            worker.candidates(&asked.pool, asked.subset.as_deref(), board)
+        };
+        self.in_window(of).unwrap_or_default()
     }
 
     /// A held request has ended before it was released.
@@ -107,8 +124,15 @@ impl Plugin {
         if let Ok(mut held) = self.held.try_borrow_mut() {
             held.remove(&stream);
         }
-        self.in_window(|worker, board| worker.gone(stream, board));
+        let now = host::now();
+        self.in_window(|worker, board| worker.gone(now, stream, board));
         self.stat(|stats| stats.count(metrics::LEFT, 1));
+    }
+
+    /// A request that went on is over.
+    pub(super) fn ended(&self, stream: StreamId) {
+        let now = host::now();
+        self.in_window(|worker, board| worker.ended(now, stream, board));
     }
 
     /// The headers of a request were stopped, to wait for its body.
@@ -150,11 +174,23 @@ impl Plugin {
         self.held_bytes.set(others);
     }
 
+    /// A client's hints made no sense, so many of them.
+    pub(super) fn count_ignored(&self, hints: u64) {
+        if hints > 0 {
+            self.stat(|stats| stats.count(metrics::IGNORED_HINTS, hints));
+        }
+    }
+
+    /// A request was served by another replica than the one that it was placed on.
+    pub(super) fn count_not_served(&self) {
+        self.stat(|stats| stats.count(metrics::NOT_SERVED, 1));
+    }
+
     /// The tick.
     pub(super) fn tick(&self) {
         let now = host::now();
         // The period runs again from here on: the tick is set, and for no moment that is wanted.
-        self.tick_at.set(Some(Moment::default()));
+        self.tick_at.set(Some(LAPSED));
         if let Some(polling) = &self.polling {
             polling.tick(now, &self.stats);
         }
@@ -171,11 +207,11 @@ impl Plugin {
     }
 
     /// Writes an outcome into the request of the current context, and counts it.
-    pub(super) fn decide(&self, request: &Request, outcome: Outcome) {
-        if let Err(failed) = outcome.write(&self.config) {
+    pub(super) fn decide(&self, request: &Request, outcome: &Outcome) {
+        if let Err(failed) = outcome.write(self.config.layout.block_size_tokens.get()) {
             log::warn!("a header was refused: {failed:?}");
         }
-        request.pass(outcome.status.header(outcome.wait_ms));
+        request.pass(outcome.status.header(outcome.wait_ms), outcome.endpoint());
         self.give_back(request);
         self.stat(|stats| stats.outcome(outcome.status));
     }
@@ -218,8 +254,9 @@ impl Plugin {
             status: Status::Decided(release.decision),
             wait_ms,
             blocks: release.blocks,
+            listed: release.listed,
         };
-        self.decide(&request, outcome);
+        self.decide(&request, &outcome);
         self.stat(|stats| stats.record(metrics::WAIT_MS, wait_ms));
         if let Err(failed) = host::resume_request() {
             log::warn!("a request could not be resumed: {failed:?}");
@@ -239,10 +276,9 @@ impl Plugin {
         };
         for request in stuck {
             if host::act_on(request.id).is_ok() {
-                self.decide(
-                    &request,
-                    Outcome::at_once(Status::Skipped("header-stop"), 0),
-                );
+                let status = Status::Skipped("header-stop");
+                let outcome = Outcome::at_once(status, 0, self.candidates(&Asked::default()));
+                self.decide(&request, &outcome);
                 self.stat(|stats| stats.count(metrics::KNOB_MISSING, 1));
                 let _resumed = host::resume_request();
             }
@@ -256,7 +292,16 @@ impl Plugin {
         let knob = self.knob.try_borrow().ok().and_then(|knob| knob.wake_at());
         let polling = self.polling.as_ref().and_then(Polling::wake_at);
         let wake_at = [window, knob, polling].into_iter().flatten().min();
-        if wake_at != self.tick_at.replace(wake_at) {
+        // A tick that comes too early does no harm, and is set right when it comes: with each
+        // arrival a window may close a little later, and a call to the host costs more. One that
+        // is overdue comes as soon as it can, and must not be put off.
+        let is_set = match (self.tick_at.get(), wake_at) {
+            (Some(at), Some(wanted)) => at <= wanted,
+            (Some(at), None) => at != LAPSED,
+            (None, wanted) => wanted.is_none(),
+        };
+        if !is_set {
+            self.tick_at.set(wake_at);
             let period = wake_at.map_or(0, |moment| {
                 let millis = moment.since(now).as_nanos().div_ceil(1_000_000);
                 u32::try_from(millis).unwrap_or(u32::MAX).max(1)

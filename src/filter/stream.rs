@@ -1,12 +1,12 @@
 //! One request: from its headers to its place in the window.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::rc::Rc;
 
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::Action;
 
-use super::headers::{self, Outcome};
+use super::headers::{self, Hints, Outcome};
 use super::host::{self, Headers};
 use super::plugin::Plugin;
 use crate::match_info::Status;
@@ -25,14 +25,23 @@ enum Phase {
 }
 
 /// What the stream shares with the worker that releases it.
-#[derive(Debug)]
 pub(super) struct Request {
     pub(super) id: StreamId,
     phase: Cell<Phase>,
     /// Bytes of its body that lie in Envoy's buffer because the filter stopped it.
     pub(super) held_bytes: Cell<usize>,
     /// The status as it was written, for the response.
-    status: RefCell<String>,
+    status: Cell<String>,
+    /// The replica that was chosen, until a response shows which one served.
+    chosen: Cell<Option<String>>,
+    /// Whether it was sent to a chosen replica.
+    placed: Cell<bool>,
+}
+
+impl std::fmt::Debug for Request {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Request").field(&self.id).finish()
+    }
 }
 
 impl Request {
@@ -41,12 +50,12 @@ impl Request {
         matches!(self.phase.get(), Phase::Reading(_))
     }
 
-    /// It goes on, with this status.
-    pub(super) fn pass(&self, status: String) {
+    /// It goes on, with this status, to a chosen replica if there is one.
+    pub(super) fn pass(&self, status: String, chosen: Option<&str>) {
         self.phase.set(Phase::Passing);
-        if let Ok(mut told) = self.status.try_borrow_mut() {
-            *told = status;
-        }
+        self.status.set(status);
+        self.placed.set(chosen.is_some());
+        self.chosen.set(chosen.map(str::to_owned));
     }
 }
 
@@ -57,6 +66,8 @@ pub(super) struct Stream {
     request: Rc<Request>,
     /// Bytes of the body that have come.
     body_size: usize,
+    /// What its headers say of where it may go, and with whom.
+    asked: Asked,
 }
 
 impl Stream {
@@ -67,9 +78,12 @@ impl Stream {
                 id,
                 phase: Cell::new(Phase::Passing),
                 held_bytes: Cell::new(0),
-                status: RefCell::default(),
+                status: Cell::default(),
+                chosen: Cell::default(),
+                placed: Cell::default(),
             }),
             body_size: 0,
+            asked: Asked::default(),
         }
     }
 
@@ -96,42 +110,71 @@ impl Stream {
         Ok(api)
     }
 
-    /// Passes the request on with an outcome that needs no window.
-    fn pass(&self, plugin: &Plugin, outcome: Outcome) -> Action {
-        plugin.decide(&self.request, outcome);
+    /// Passes the request on with a status that needs no window.
+    fn pass(&self, plugin: &Plugin, status: Status, blocks: u32) -> Action {
+        let listed = match status {
+            Status::NOT_OURS => Rc::default(),
+            _ => plugin.candidates(&self.asked),
+        };
+        plugin.decide(&self.request, &Outcome::at_once(status, blocks, listed));
         Action::Continue
     }
 
+    /// What its headers say of where it may go, and with whom.
+    fn read_asked(&mut self, plugin: &Plugin) {
+        let hints = Hints::read();
+        plugin.count_ignored(hints.ignored);
+        let routed = plugin.config.replicas.is_routed().then(routed).flatten();
+        self.asked = Asked {
+            pool: plugin
+                .config
+                .replicas
+                .pool_name(routed.as_deref())
+                .to_owned(),
+            subset: plugin
+                .config
+                .trust_subset_header
+                .then(headers::subset)
+                .flatten(),
+            group: hints.group,
+            group_size: hints.group_size,
+            ..Asked::default()
+        };
+    }
+
     /// The body is complete, and stands in Envoy's buffer.
-    fn complete(&self, plugin: &Plugin, api: Api) -> Action {
-        let skipped = |reason| Outcome::at_once(Status::Skipped(reason), 0);
+    fn complete(&mut self, plugin: &Plugin, api: Api) -> Action {
         if self.body_size == 0 {
-            return self.pass(plugin, skipped("no-body"));
+            return self.pass(plugin, Status::Skipped("no-body"), 0);
         }
         let Ok(body) = host::request_body(self.body_size) else {
-            return self.pass(plugin, skipped("body"));
+            return self.pass(plugin, Status::Skipped("body"), 0);
         };
-        let asked = match request::read(api, &body, plugin.config.layout) {
-            Ok(prefix) => Asked {
-                weight: prefix.weight,
-                blocks: prefix.blocks(),
-            },
+        match request::read(api, &body, plugin.config.layout) {
+            Ok(prefix) => {
+                self.asked.weight = prefix.weight;
+                self.asked.blocks = prefix.blocks();
+            }
             Err(unreadable) => {
                 plugin.count_unreadable(unreadable.token());
-                return self.pass(plugin, skipped("unreadable"));
+                return self.pass(plugin, Status::Skipped("unreadable"), 0);
             }
-        };
-        if asked.blocks.is_empty() {
-            return self.pass(plugin, Outcome::at_once(Status::NoPrefix, 0));
         }
-        match plugin.arrive(&self.request, asked) {
-            Ok(()) => {
-                self.request.phase.set(Phase::Held);
-                Action::Pause
-            }
-            Err(outcome) => self.pass(plugin, outcome),
+        if self.asked.blocks.is_empty() {
+            return self.pass(plugin, Status::NoPrefix, 0);
+        }
+        if plugin.arrive(&self.request, std::mem::take(&mut self.asked)) {
+            self.request.phase.set(Phase::Held);
+            Action::Pause
+        } else {
+            Action::Continue
         }
     }
+}
+
+/// The cluster that the route of the current context's request names.
+fn routed() -> Option<String> {
+    String::from_utf8(host::property(&["xds", "cluster_name"])?).ok()
 }
 
 /// What is no UTF-8 is none of the texts that the filter knows.
@@ -148,6 +191,8 @@ impl Context for Stream {
             plugin.give_back(&self.request);
             if phase == Phase::Held {
                 plugin.gone(self.request.id);
+            } else if self.request.placed.take() {
+                plugin.ended(self.request.id);
             }
         }
         true
@@ -160,17 +205,22 @@ impl HttpContext for Stream {
         if host::header(Headers::Request, "x-test-trap").is_some() {
             std::process::abort();
         }
-        headers::remove_inbound(Headers::Request);
         let Some(plugin) = self.plugin.clone() else {
+            headers::remove_inbound(Headers::Request);
             return Action::Continue;
         };
-        match Self::by_headers(&plugin, end_of_stream) {
+        let api = Self::by_headers(&plugin, end_of_stream);
+        if api != Err(Status::NOT_OURS) {
+            self.read_asked(&plugin);
+        }
+        headers::remove_inbound(Headers::Request);
+        match api {
             Ok(api) => {
                 self.request.phase.set(Phase::Reading(api));
                 plugin.watch(&self.request);
                 Action::Pause
             }
-            Err(status) => self.pass(&plugin, Outcome::at_once(status, 0)),
+            Err(status) => self.pass(&plugin, status, 0),
         }
     }
 
@@ -186,9 +236,9 @@ impl HttpContext for Stream {
                 self.body_size = body_size;
                 let most = usize::try_from(plugin.config.max_body_bytes).unwrap_or(usize::MAX);
                 if body_size > most {
-                    self.pass(&plugin, Outcome::at_once(Status::Skipped("too-large"), 0))
+                    self.pass(&plugin, Status::Skipped("too-large"), 0)
                 } else if !plugin.reserve(&self.request, body_size) {
-                    self.pass(&plugin, Outcome::at_once(Status::Skipped("memory"), 0))
+                    self.pass(&plugin, Status::Skipped("memory"), 0)
                 } else if end_of_stream {
                     self.complete(&plugin, api)
                 } else {
@@ -212,11 +262,16 @@ impl HttpContext for Stream {
     }
 
     fn on_http_response_headers(&mut self, _headers: usize, _end_of_stream: bool) -> Action {
-        if let Some(plugin) = &self.plugin
-            && plugin.config.debug_response_headers
-            && let Ok(status) = self.request.status.try_borrow()
-            && !status.is_empty()
+        let Some(plugin) = &self.plugin else {
+            return Action::Continue;
+        };
+        if let Some(chosen) = self.request.chosen.take()
+            && headers::served().is_none_or(|served| served != chosen)
         {
+            plugin.count_not_served();
+        }
+        let status = self.request.status.take();
+        if plugin.config.debug_response_headers && !status.is_empty() {
             headers::write_response(&status);
         }
         Action::Continue

@@ -117,6 +117,12 @@ impl Source {
         }
     }
 
+    /// Whether the pool of a request is the cluster that its route names.
+    #[must_use]
+    pub fn is_routed(&self) -> bool {
+        matches!(self, Self::Admin(admin) if admin.clusters == Clusters::Routed)
+    }
+
     /// The pool of a request, by the cluster that its route names: requests of different pools
     /// never meet. A listed pool has the empty name.
     #[must_use]

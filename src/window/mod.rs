@@ -26,19 +26,25 @@
 //! This room knows no proxy and no clock: [`Worker`] is told the time, speaks to the others
 //! through [`Shared`](crate::workers::Shared), and hands out what is to be released.
 
+mod groups;
 mod guards;
 mod message;
 mod owned;
+mod owner;
 mod record;
+mod seats;
 mod worker;
 
-pub use message::{Decision, StreamId};
+pub use crate::picker::{Decision, Listed, Request};
+pub use message::StreamId;
 pub use worker::Worker;
 
 use std::num::NonZeroU32;
+use std::rc::Rc;
 use std::time::Duration;
 
 use crate::placement::Rules;
+use crate::replicas::Source;
 use crate::workers::Moment;
 
 /// How long the owner of a closed window waits for members that are still on their way.
@@ -57,47 +63,50 @@ pub const GIVE_UP: Duration = Duration::from_millis(250);
 /// What all workers of a window agree on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// How long a window stays open.
+    /// How long a window stays open, at most.
     pub window: Duration,
+    /// A window closes earlier when nobody has joined for this long.
+    pub quiet: Option<Duration>,
     /// The most members of a window; none = no bound.
     pub max_batch: Option<NonZeroU32>,
+    /// A full window closes at once, instead of turning requests away.
+    pub seal: bool,
+    /// Whether requests are held at all; if not, `memory` must not be zero.
+    pub hold: bool,
+    /// How long a placed unit is remembered; zero = not at all.
+    pub memory: Duration,
     /// How a window is placed.
     pub rules: Rules,
-    /// The names of the replicas; decisions are indexes into this list.
-    pub replicas: Vec<String>,
-}
-
-/// A request that asks to be placed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
-    /// The block hashes of all its prompts.
-    pub blocks: Vec<u64>,
-    /// How many samples it asks for, at least 1.
-    pub weight: u32,
+    /// Where the replicas are known from.
+    pub source: Source,
 }
 
 /// What became of a request that arrived.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Arrival {
     /// It waits; it comes out of [`Worker::take_ready`] exactly once, unless it leaves before.
     Held,
+    /// It need not wait: pass it on at once, to the replica of the decision if there is one.
+    Decided(Decision, Rc<Listed>),
     /// The window has as many members as it may: pass it on at once.
-    BatchFull,
+    BatchFull(Rc<Listed>),
     /// The shared state could not be used: pass it on at once.
     Unavailable,
 }
 
 /// A request to release.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
     /// The stream to resume.
     pub stream: StreamId,
     /// What was decided.
     pub decision: Decision,
+    /// The candidates that it was decided among.
+    pub listed: Rc<Listed>,
     /// Number of blocks of the request's prompts.
     pub blocks: u32,
     /// When it arrived.
     pub arrived_at: Moment,
-    /// The window in which it was decided; windows of a configuration count up.
+    /// The window in which it was decided; windows of a lane count up.
     pub window: u64,
 }

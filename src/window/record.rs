@@ -1,15 +1,19 @@
-//! The window's record: the cell in which all workers see the current window.
+//! The window's record: the cell in which all workers see the current window of a lane.
+//!
+//! Pools have lanes, so that the windows of one pool do not wait for another's requests; which
+//! lane a window is in is told by its id.
 
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::{OVERDUE, RESCUE_AFTER};
-use crate::workers::WorkerId;
-use crate::workers::{Cell, Change, Moment, Refused, Shared, update};
+use crate::workers::{Cell, Change, LANES, Moment, Refused, Shared, WorkerId, update};
 
 /// The current window, as it stands in its cell.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Record {
     id: u64,
     open: bool,
@@ -19,11 +23,19 @@ struct Record {
     joined: u32,
     /// Those that have left again.
     left: u32,
+    /// When the last one joined.
+    joined_at: Moment,
+    /// The windows before that were closed by whoever filled them, and how many joined those: the
+    /// message that tells the owner may come later than its tick. The last [`MOST_SEALED`].
+    sealed: Vec<(u64, u32)>,
 }
+
+/// Far more than are closed while a message is on its way.
+const MOST_SEALED: usize = 32;
 
 impl Record {
     /// Those that are in the window now; the batch size counts these.
-    fn members(self) -> u32 {
+    fn members(&self) -> u32 {
         self.joined.saturating_sub(self.left)
     }
 }
@@ -47,7 +59,8 @@ impl Seat {
 /// What came of a join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Joined {
-    Seat(Seat),
+    /// A seat; and, where it was the last of its window, how many joined that.
+    Seat(Seat, Option<u32>),
     /// The window has as many members as it may.
     Full,
 }
@@ -60,6 +73,19 @@ pub(super) struct Joining {
     /// When the window must close at the latest.
     pub(super) close_by: Moment,
     pub(super) max_batch: Option<NonZeroU32>,
+    /// Who fills a window closes it, and nobody is turned away.
+    pub(super) seal: bool,
+    pub(super) lane: u8,
+}
+
+/// The lane of a pool.
+pub(super) fn lane(pool: &str) -> u8 {
+    (xxh3_64(pool.as_bytes()) % u64::from(LANES)) as u8
+}
+
+/// The cell of a window.
+fn cell(window: u64) -> Cell {
+    Cell::Window((window % u64::from(LANES)) as u8)
 }
 
 /// Takes a seat in the open window, or opens one that closes at `close_by`; a window that would
@@ -77,8 +103,16 @@ pub(super) fn join(
         now,
         close_by,
         max_batch,
+        seal,
+        lane,
     } = *joining;
-    update(shared, Cell::Window(0), |record: Option<Record>| {
+    let cell = Cell::Window(lane);
+    update(shared, cell, |record: Option<Record>| {
+        let record = record.filter(|record| record.id % u64::from(LANES) == u64::from(lane));
+        let last = record.as_ref().map(|record| record.id);
+        let sealed = record
+            .as_ref()
+            .map_or(Vec::new(), |record| record.sealed.clone());
         let open = record.filter(|record| {
             record.open
                 && if record.owner == me {
@@ -93,12 +127,14 @@ pub(super) fn join(
             }
             Some(record) => record,
             None => Record {
-                id: record.map_or(0, |record| record.id).wrapping_add(1),
+                id: next_id(last, lane),
                 open: true,
                 owner: me,
                 closes_at: close_by,
                 joined: 0,
                 left: 0,
+                joined_at: now,
+                sealed,
             },
         };
         next.closes_at = next.closes_at.min(close_by);
@@ -109,8 +145,24 @@ pub(super) fn join(
             closes_at: next.closes_at,
         };
         next.joined = next.joined.saturating_add(1);
-        Change::Write(next, Joined::Seat(seat))
+        next.joined_at = now.max(next.joined_at);
+        let is_last = seal && max_batch.is_some_and(|max| next.members() >= max.get());
+        if is_last {
+            next.open = false;
+            next.sealed.push((next.id, next.joined));
+            let surplus = next.sealed.len().saturating_sub(MOST_SEALED);
+            next.sealed.drain(..surplus);
+        }
+        let sealed = is_last.then_some(next.joined);
+        Change::Write(next, Joined::Seat(seat, sealed))
     })
+}
+
+/// The id of the next window in a lane.
+fn next_id(last: Option<u64>, lane: u8) -> u64 {
+    let lanes = u64::from(LANES);
+    let last = last.map_or(u64::from(lane), |id| id / lanes * lanes + u64::from(lane));
+    last.wrapping_add(lanes)
 }
 
 /// Counts a member of the window less, if that is still open.
@@ -125,11 +177,32 @@ pub(super) fn leave(shared: &mut dyn Shared, window: u64) -> Result<(), Refused>
         }
         _ => Change::Keep(()),
     };
-    update(shared, Cell::Window(0), left)
+    update(shared, cell(window), left)
 }
 
-/// Closes a window of this worker's, and tells how many joined it; none where another worker has
-/// taken over in the meantime.
+/// Why a window closes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Because {
+    /// Its time is up.
+    TimeIsUp,
+    /// Nobody has joined for this long.
+    Quiet(Duration),
+    /// So many have joined, and all their groups are complete.
+    Complete(u32),
+}
+
+/// What came of closing a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Closed {
+    /// It is closed, and so many joined.
+    Now(u32),
+    /// Somebody joined in the meantime, at this moment; the reason does not hold.
+    NotYet(Moment),
+    /// Another worker has taken over in the meantime.
+    TakenOver,
+}
+
+/// Closes a window of this worker's, if the reason still holds.
 ///
 /// # Errors
 /// The record could not be written.
@@ -137,13 +210,28 @@ pub(super) fn close(
     shared: &mut dyn Shared,
     window: u64,
     me: WorkerId,
-) -> Result<Option<u32>, Refused> {
+    now: Moment,
+    because: Because,
+) -> Result<Closed, Refused> {
     let closed = |record: Option<Record>| match record {
         Some(mut record) if record.open && record.id == window && record.owner == me => {
+            let holds = match because {
+                Because::TimeIsUp => true,
+                Because::Quiet(quiet) => record.joined_at.plus(quiet) <= now,
+                Because::Complete(joined) => record.joined == joined,
+            };
+            if !holds {
+                return Change::Keep(Closed::NotYet(record.joined_at));
+            }
             record.open = false;
-            Change::Write(record, Some(record.joined))
+            let joined = record.joined;
+            Change::Write(record, Closed::Now(joined))
         }
-        _ => Change::Keep(None),
+        record => {
+            let sealed = record.map_or(Vec::new(), |record| record.sealed);
+            let this = sealed.iter().find(|(id, _)| *id == window);
+            Change::Keep(this.map_or(Closed::TakenOver, |(_, joined)| Closed::Now(*joined)))
+        }
     };
-    update(shared, Cell::Window(0), closed)
+    update(shared, cell(window), closed)
 }

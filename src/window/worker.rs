@@ -1,36 +1,38 @@
-//! One worker: the requests that it holds, the windows that it owns, its part in the protocol.
+//! One worker: what it is told by its surroundings, and what it hands out.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
 use std::time::Duration;
 
 use super::guards::Guards;
-use super::message::{Decision, Message, StreamId, blocks_from_bytes, blocks_to_bytes, open, send};
-use super::owned::{Member, Owned};
-use super::record::{self, Joined, Joining, Seat};
-use super::{Arrival, GIVE_UP, RESCUE_WINDOW, Release, Request, Settings};
-use crate::workers::{Membership, WorkerId};
-use crate::workers::{Moment, Refused, Shared};
+use super::message::{Message, StreamId, open, send};
+use super::owned::Owned;
+use super::record::{Joined, Seat};
+use super::{Arrival, GIVE_UP, Release, Request, Settings};
+use crate::picker::{Decision, Listed, Pick, Picker};
+use crate::workers::{Membership, Moment, Refused, Shared};
 
 /// A request that waits.
 #[derive(Debug)]
-struct Held {
-    arrived_at: Moment,
-    request: Request,
-    seat: Seat,
+pub(super) struct Held {
+    pub(super) arrived_at: Moment,
+    pub(super) request: Request,
+    pub(super) seat: Seat,
     /// When to look after it, if no answer came.
-    guard: Moment,
+    pub(super) guard: Moment,
 }
 
 /// The filter in one VM.
 #[derive(Debug)]
 pub struct Worker {
-    settings: Settings,
-    membership: Membership,
-    held: HashMap<StreamId, Held>,
-    guards: Guards,
-    owned: Vec<Owned>,
+    pub(super) settings: Settings,
+    pub(super) membership: Membership,
+    pub(super) picker: Picker,
+    pub(super) held: HashMap<StreamId, Held>,
+    pub(super) guards: Guards,
+    pub(super) owned: Vec<Owned>,
     ready: VecDeque<Release>,
-    placed: Vec<u32>,
+    pub(super) placed: Vec<u32>,
 }
 
 impl Worker {
@@ -38,13 +40,14 @@ impl Worker {
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
-            settings,
             membership: Membership::default(),
+            picker: Picker::new(settings.rules, &settings.source, settings.memory),
             held: HashMap::new(),
             guards: Guards::default(),
             owned: Vec::new(),
             ready: VecDeque::new(),
             placed: Vec::new(),
+            settings,
         }
     }
 
@@ -60,6 +63,22 @@ impl Worker {
         self.held.len()
     }
 
+    /// The number of requests that were sent to a chosen replica and are not over.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.picker.book.in_flight()
+    }
+
+    /// The replicas that a request may go to now.
+    pub fn candidates(
+        &mut self,
+        pool: &str,
+        subset: Option<&[String]>,
+        shared: &mut dyn Shared,
+    ) -> Rc<Listed> {
+        self.picker.candidates(pool, subset, shared)
+    }
+
     /// A request arrived, complete.
     pub fn arrive(
         &mut self,
@@ -68,51 +87,48 @@ impl Worker {
         request: Request,
         shared: &mut dyn Shared,
     ) -> Arrival {
-        let close_by = now.plus(self.settings.window);
-        let give_up = close_by.plus(GIVE_UP);
-        match self.join(now, close_by, shared) {
-            Ok(Joined::Seat(seat)) => {
-                self.offer(seat, close_by, stream, &request, shared);
-                let held = Held {
-                    arrived_at: now,
-                    request,
-                    seat,
-                    guard: seat.guard(now).min(give_up),
-                };
-                self.guards.set(held.guard, stream);
-                self.held.insert(stream, held);
-                Arrival::Held
-            }
-            Ok(Joined::Full) => Arrival::BatchFull,
-            Err(Refused) => Arrival::Unavailable,
+        let (pool, subset) = (request.pool.as_str(), request.subset.as_deref());
+        let listed = self.picker.candidates(pool, subset, shared);
+        if listed.is_empty() {
+            return Arrival::Decided(Decision::NoReplicas, listed);
         }
+        let arrival = self
+            .decide_at_once(now, stream, &request, shared)
+            .unwrap_or_else(|| self.hold(now, stream, request, listed, shared));
+        self.publish(now, shared);
+        arrival
     }
 
     /// A request's client has left; it is neither counted nor placed any more. Nothing happens
     /// where it does not wait.
-    pub fn gone(&mut self, stream: StreamId, shared: &mut dyn Shared) {
+    pub fn gone(&mut self, now: Moment, stream: StreamId, shared: &mut dyn Shared) {
         if let Some(held) = self.held.remove(&stream) {
-            self.withdraw(held.seat, shared);
+            self.withdraw(&held, shared);
         }
+        self.ended(now, stream, shared);
+    }
+
+    /// A request is over, in whatever way. Nothing happens where it went to no chosen replica.
+    pub fn ended(&mut self, now: Moment, stream: StreamId, shared: &mut dyn Shared) {
+        self.picker.book.end(stream);
+        self.publish(now, shared);
     }
 
     /// The time of [`Worker::wake_at`] has come.
     pub fn tick(&mut self, now: Moment, shared: &mut dyn Shared) {
-        self.receive(now, shared);
+        self.take_messages(now, shared);
         self.close_due(now, shared);
         self.place_complete(now, shared);
         self.guard(now, shared);
+        self.publish(now, shared);
     }
 
     /// There are messages on this worker's queue.
     pub fn receive(&mut self, now: Moment, shared: &mut dyn Shared) {
-        while let Some(bytes) = shared.receive() {
-            // Messages to an earlier holder of the slot are dropped here.
-            if let Some(message) = self.membership.id().and_then(|me| open(&bytes, me)) {
-                self.take(message, shared);
-            }
-        }
+        self.take_messages(now, shared);
+        self.close_due(now, shared);
         self.place_complete(now, shared);
+        self.publish(now, shared);
     }
 
     /// Up to `most` requests to release now. Where more are ready the worker has sent itself a
@@ -142,148 +158,84 @@ impl Worker {
         let owned = self.owned.iter().map(Owned::wake_at).min();
         // Should the message to itself get lost, the tick releases the rest.
         let ready = (!self.ready.is_empty()).then(|| now.plus(Duration::from_millis(1)));
-        [guard, owned, ready].into_iter().flatten().min()
+        let beat = self.picker.book.wake_at();
+        [guard, owned, ready, beat].into_iter().flatten().min()
     }
 
-    /// Takes a seat in the open window, or opens one that closes at `close_by`. A window whose
-    /// members may wait longer than `close_by` is told to close earlier.
-    fn join(
+    /// The answer to a request that need not wait, if there is one.
+    fn decide_at_once(
         &mut self,
         now: Moment,
-        close_by: Moment,
-        shared: &mut dyn Shared,
-    ) -> Result<Joined, Refused> {
-        let me = self.membership.renewed(now, shared)?;
-        let joining = Joining {
-            me,
-            now,
-            close_by,
-            max_batch: self.settings.max_batch,
-        };
-        let owned = &self.owned;
-        let joined = record::join(shared, &joining, |id| {
-            owned.iter().any(|window| window.id == id)
-        })?;
-        if let Joined::Seat(seat) = &joined
-            && seat.owner == me
-        {
-            match self.owned_window(seat.window) {
-                // The record may know of a member in a hurry whose message has not come.
-                Some(window) => window.close_by(seat.closes_at),
-                None => self.owned.push(Owned::new(seat.window, seat.closes_at)),
-            }
-        }
-        Ok(joined)
-    }
-
-    /// Tells the owner of the window who took the seat.
-    fn offer(
-        &mut self,
-        seat: Seat,
-        close_by: Moment,
         stream: StreamId,
         request: &Request,
         shared: &mut dyn Shared,
-    ) {
-        let Some(me) = self.membership.id() else {
-            return;
+    ) -> Option<Arrival> {
+        if self.settings.memory.is_zero() {
+            return None;
+        }
+        // Its load is told under the worker's own number.
+        let me = self.membership.renewed(now, shared).ok();
+        let picked = if self.settings.hold {
+            Ok(self.picker.remembered(now, request, me, shared)?)
+        } else {
+            self.picker.at_once(now, request, me, shared)
         };
-        if seat.owner == me {
-            if let Some(window) = self.owned_window(seat.window) {
-                let member = Member {
-                    from: me,
-                    stream,
-                    blocks: request.blocks.clone(),
-                    weight: request.weight,
+        Some(match picked {
+            Ok((pick, listed)) => {
+                self.begin(now, stream, pick);
+                Arrival::Decided(pick.decision, listed)
+            }
+            Err(Refused) => Arrival::Unavailable,
+        })
+    }
+
+    /// The request takes a seat in the window.
+    fn hold(
+        &mut self,
+        now: Moment,
+        stream: StreamId,
+        request: Request,
+        listed: Rc<Listed>,
+        shared: &mut dyn Shared,
+    ) -> Arrival {
+        let close_by = now.plus(self.settings.window);
+        let give_up = close_by.plus(GIVE_UP);
+        let quiet = self.settings.quiet;
+        match self.join(now, close_by, &request.pool, quiet, shared) {
+            Ok(Joined::Seat(seat, sealed)) => {
+                let held = Held {
+                    arrived_at: now,
+                    request,
+                    seat,
+                    guard: seat.guard(now).min(give_up),
                 };
-                window.arrived(seat.index, member);
+                self.offer(now, close_by, stream, &held, sealed, shared);
+                self.guards.set(held.guard, stream);
+                self.held.insert(stream, held);
+                // It may have been the last that its window waited for.
+                self.close_due(now, shared);
+                self.place_complete(now, shared);
+                Arrival::Held
             }
-        } else {
-            let message = Message::Arrived {
-                window: seat.window,
-                index: seat.index,
-                from: me,
-                stream,
-                close_by,
-                weight: request.weight,
-                blocks: &blocks_to_bytes(&request.blocks),
-            };
-            send(shared, seat.owner, message);
+            Ok(Joined::Full) => Arrival::BatchFull(listed),
+            Err(Refused) => Arrival::Unavailable,
         }
     }
 
-    /// Gives a seat back.
-    fn withdraw(&mut self, seat: Seat, shared: &mut dyn Shared) {
-        if self.membership.id() == Some(seat.owner) {
-            if let Some(window) = self.owned_window(seat.window) {
-                window.left(seat.index);
-            }
-        } else {
-            let Seat { window, index, .. } = seat;
-            send(shared, seat.owner, Message::Gone { window, index });
-        }
-        // Where the count cannot be written the window only takes one member fewer.
-        let _counted = record::leave(shared, seat.window);
-    }
-
-    fn take(&mut self, message: Message<'_>, shared: &mut dyn Shared) {
-        match message {
-            Message::Arrived {
-                window,
-                index,
-                from,
-                stream,
-                close_by,
-                weight,
-                blocks,
-            } => match self.owned_window(window) {
-                Some(owned) => {
-                    let blocks = blocks_from_bytes(blocks);
-                    let member = Member {
-                        from,
-                        stream,
-                        blocks,
-                        weight,
-                    };
-                    owned.close_by(close_by);
-                    owned.arrived(index, member);
-                }
-                // Placed without it, or superseded: it shall not wait for its guard.
-                None => {
-                    let answers = vec![(stream, Decision::TimedOut)];
-                    send(shared, from, Message::Placed { window, answers });
-                }
-            },
-            Message::Gone { window, index } => {
-                if let Some(owned) = self.owned_window(window) {
-                    owned.left(index);
-                }
-            }
-            Message::Placed { window, answers } => {
-                for (stream, decision) in answers {
-                    self.answer(window, stream, decision);
-                }
-            }
-            Message::Continue => {}
+    /// A request goes to a chosen replica: from now on it is in flight there.
+    fn begin(&mut self, now: Moment, stream: StreamId, pick: Pick) {
+        if let Some(replica) = pick.replica {
+            self.picker.book.begin(stream, replica, pick.charge);
+            self.picker.book.placed(now, replica, pick.charge);
         }
     }
 
-    /// An answer counts only for the window in which the request last took a seat.
-    fn answer(&mut self, window: u64, stream: StreamId, decision: Decision) {
-        if self
-            .held
-            .get(&stream)
-            .is_some_and(|held| held.seat.window == window)
-        {
-            self.release(stream, decision);
-        }
-    }
-
-    fn release(&mut self, stream: StreamId, decision: Decision) {
+    pub(super) fn release(&mut self, stream: StreamId, decision: Decision, listed: Rc<Listed>) {
         if let Some(held) = self.held.remove(&stream) {
             self.ready.push_back(Release {
                 stream,
                 decision,
+                listed,
                 blocks: u32::try_from(held.request.blocks.len()).unwrap_or(u32::MAX),
                 arrived_at: held.arrived_at,
                 window: held.seat.window,
@@ -291,104 +243,24 @@ impl Worker {
         }
     }
 
-    /// Closes the windows whose time is up.
-    fn close_due(&mut self, now: Moment, shared: &mut dyn Shared) {
-        let Some(me) = self.membership.id() else {
-            return;
+    /// Tells the other workers of this one's load, and takes care to be known to them.
+    fn publish(&mut self, now: Moment, shared: &mut dyn Shared) {
+        let lively = self.picker.book.in_flight() > 0;
+        let me = match self.membership.id() {
+            Some(_) if lively => self.membership.renewed(now, shared).ok(),
+            me => me,
         };
-        self.owned.retain_mut(|window| {
-            if !window.due(now) {
-                return true;
-            }
-            match record::close(shared, window.id, me) {
-                Ok(Some(joined)) => {
-                    window.close(joined, now);
-                    true
-                }
-                // Somebody held this worker for dead and took over: the members are theirs, and
-                // the guards bring this worker's own.
-                Ok(None) => false,
-                // Refused again and again: the next tick tries again.
-                Err(Refused) => true,
-            }
-        });
-    }
-
-    /// Places the closed windows that wait for nobody, and answers their members.
-    fn place_complete(&mut self, now: Moment, shared: &mut dyn Shared) {
-        let Some(me) = self.membership.id() else {
-            return;
-        };
-        while let Some(position) = self.owned.iter().position(|window| window.complete(now)) {
-            let window = self.owned.swap_remove(position);
-            let id = window.id;
-            let mut answers: BTreeMap<WorkerId, Vec<(StreamId, Decision)>> = BTreeMap::new();
-            let members = window.place_members(&self.settings);
-            self.placed
-                .push(u32::try_from(members.len()).unwrap_or(u32::MAX));
-            for (member, decision) in members {
-                let of_worker = answers.entry(member.from).or_default();
-                of_worker.push((member.stream, decision));
-            }
-            for (worker, answers) in answers {
-                if worker == me {
-                    for (stream, decision) in answers {
-                        self.answer(id, stream, decision);
-                    }
-                } else {
-                    let window = id;
-                    send(shared, worker, Message::Placed { window, answers });
-                }
-            }
+        if let Some(me) = me {
+            self.picker.book.publish(now, me, shared);
         }
     }
 
-    /// Looks after the requests that should have had an answer.
-    fn guard(&mut self, now: Moment, shared: &mut dyn Shared) {
-        for (moment, stream) in self.guards.due(now) {
-            let Some(held) = self.held.get(&stream).filter(|held| held.guard == moment) else {
-                continue;
-            };
-            let give_up = held.arrived_at.plus(self.settings.window).plus(GIVE_UP);
-            if now >= give_up || !self.rescue(now, give_up, stream, shared) {
-                self.release(stream, Decision::TimedOut);
+    fn take_messages(&mut self, now: Moment, shared: &mut dyn Shared) {
+        while let Some(bytes) = shared.receive() {
+            // Messages to an earlier holder of the slot are dropped here.
+            if let Some(message) = self.membership.id().and_then(|me| open(&bytes, me)) {
+                self.take(now, message, shared);
             }
         }
-    }
-
-    /// Offers a request again, in another window. False where there is none for it.
-    fn rescue(
-        &mut self,
-        now: Moment,
-        give_up: Moment,
-        stream: StreamId,
-        shared: &mut dyn Shared,
-    ) -> bool {
-        let Some(held) = self.held.remove(&stream) else {
-            return true;
-        };
-        self.withdraw(held.seat, shared);
-        let close_by = now.plus(RESCUE_WINDOW).min(give_up);
-        let seat = match self.join(now, close_by, shared) {
-            Ok(Joined::Seat(seat)) => Some(seat),
-            Ok(Joined::Full) | Err(Refused) => None,
-        };
-        if let Some(seat) = seat {
-            self.offer(seat, close_by, stream, &held.request, shared);
-        }
-        let held = Held {
-            seat: seat.unwrap_or(held.seat),
-            guard: seat.map_or(now, |seat| seat.guard(now)).min(give_up),
-            ..held
-        };
-        if seat.is_some() {
-            self.guards.set(held.guard, stream);
-        }
-        self.held.insert(stream, held);
-        seat.is_some()
-    }
-
-    fn owned_window(&mut self, id: u64) -> Option<&mut Owned> {
-        self.owned.iter_mut().find(|window| window.id == id)
     }
 }

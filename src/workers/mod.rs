@@ -8,5 +8,5 @@ mod slots;
 
 pub use shared::{BUCKETS, Cell, LANES, Moment, Refused, Shared, Slot, Stored};
 pub(crate) use shared::{Change, update};
-pub(crate) use slots::Membership;
 pub use slots::WorkerId;
+pub(crate) use slots::{Membership, leased};

@@ -86,6 +86,20 @@ impl Membership {
     }
 }
 
+/// All workers that have a slot, those that died since included.
+pub(crate) fn leased(shared: &mut dyn Shared) -> Vec<WorkerId> {
+    let stored = shared.read(Cell::Slots).value;
+    let slots: Slots = stored
+        .and_then(|bytes| postcard::from_bytes(&bytes).ok())
+        .unwrap_or_default();
+    let leases = slots.leases.into_iter().zip(0..).take(MOST_SLOTS);
+    let ids = leases.map(|(lease, slot)| WorkerId {
+        slot,
+        incarnation: lease.incarnation,
+    });
+    ids.collect()
+}
+
 impl Slots {
     fn renew(&mut self, id: WorkerId, now: Moment) -> bool {
         match self.leases.get_mut(usize::from(id.slot)) {

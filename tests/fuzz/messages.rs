@@ -2,11 +2,14 @@
 //! knows who wrote it. Requests come out all the same, each once and in time.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::num::NonZeroU32;
 use std::time::Duration;
 
+use burst_prefix_cache::memory::replica_hash;
 use burst_prefix_cache::placement::{BalanceBy, Rules};
+use burst_prefix_cache::replicas::Source;
 use burst_prefix_cache::window::{Arrival, Request, Settings, StreamId, Worker};
-use burst_prefix_cache::workers::{Cell, Moment, Refused, Shared, Slot, Stored};
+use burst_prefix_cache::workers::{BUCKETS, Cell, Moment, Refused, Shared, Slot, Stored};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde::Serialize;
@@ -17,6 +20,8 @@ use crate::mutate::{Change, changed, changes};
 const WINDOW: Duration = Duration::from_millis(20);
 const PROMISE: Duration = Duration::from_millis(300);
 const WORKERS: usize = 2;
+/// The window of the one pool that there is: the lane of its empty name.
+const WINDOW_CELL: Cell = Cell::Window(2);
 const START: Moment = Moment(1_000_000_000);
 
 /// The shared state, in which anybody may write anything.
@@ -114,44 +119,68 @@ fn any_moment() -> impl Strategy<Value = u64> {
 
 /// Bytes that are messages in all but their sense: addressed, of each kind, with any fields.
 fn any_message() -> impl Strategy<Value = Vec<u8>> {
-    let numbers = (any_number(), any_number(), any_number(), any_moment());
+    let numbers = (any_number(), any_window(), any_number(), any_moment());
     let indexes = (any_index(), any_index(), 0..4_u16);
-    let blocks = prop::collection::vec(any::<u8>(), 0..40);
-    let decision = (0..5_u32, any_index(), any_index());
-    let answers = prop::collection::vec((any_index(), decision), 0..4);
-    (numbers, indexes, blocks, answers, 0..6_u32).prop_map(
-        |((to, window, sender, at), (index, stream, slot), blocks, answers, kind)| match kind {
-            0 => bytes((
-                to,
-                kind,
-                window,
-                index,
-                slot,
-                sender,
-                stream,
-                at,
-                &blocks[..],
-            )),
-            1 => bytes((to, kind, window, index)),
-            2 => {
-                let mut message = bytes((to, kind, window, answers.len()));
-                for (stream, (decision, replica, group)) in answers {
-                    message.extend(bytes((stream, decision)));
-                    if decision == 0 {
-                        message.extend(bytes((replica, group)));
+    let blocks = prop::collection::vec(any_number(), 0..6);
+    let hints = (
+        prop::option::of(any_index()),
+        prop::option::of(any_number()),
+        prop::option::of(1..6_u32),
+    );
+    let decision = (0..6_u32, any_index(), any_index());
+    let answers = prop::collection::vec((any_index(), decision, any_index(), any_number()), 0..4);
+    (numbers, indexes, blocks, hints, answers, 0..6_u32).prop_map(
+        |((to, window, sender, at), (index, stream, slot), blocks, hints, answers, kind)| {
+            let from = (slot, sender);
+            let mut message = bytes((to, kind, window));
+            match kind {
+                0 => {
+                    let (sealed, group, size) = hints;
+                    message.extend(bytes((index, from, stream, at, sealed)));
+                    message.extend(bytes(("", None::<Vec<String>>, blocks, index, group, size)));
+                }
+                1 => message.extend(bytes(index)),
+                2 => {
+                    let names = [("10.0.0.1:8000", "10.0.0.9:1", true)];
+                    message.extend(bytes((from, index)));
+                    message.extend(bytes((names.len(), 2, names[0].0, names[0].1, true)));
+                    message.extend(bytes(answers.len()));
+                    for (stream, (decision, replica, group), list, charge) in answers {
+                        message.extend(bytes((stream, decision)));
+                        if decision < 2 {
+                            message.extend(bytes((replica, group)));
+                        }
+                        message.extend(bytes((list, charge)));
                     }
                 }
-                message
+                _ => {}
             }
-            _ => bytes((to, kind)),
+            message
         },
     )
 }
 
+/// Ids of windows, mostly of the lane that is used.
+fn any_window() -> impl Strategy<Value = u64> {
+    let of_lane = (0..4_u64).prop_map(|number| number * 64 + 2);
+    prop_oneof![4 => of_lane, 1 => any::<u64>()]
+}
+
+/// Bytes that are the load of a worker in all but their sense.
+fn any_load() -> impl Strategy<Value = Vec<u8>> {
+    let replica = || prop_oneof![Just(replica_hash("10.0.0.1:8000")), any::<u64>()];
+    let sums = || prop::collection::vec((replica(), any_index(), any_number()), 0..4);
+    let lately = prop::collection::vec((replica(), any::<f32>()), 0..4);
+    let parcels = prop::collection::vec((any_number(), any_number(), any_moment(), sums()), 0..3);
+    let heard = prop::collection::vec((any_number(), any_number()), 0..4);
+    (any_number(), any_moment(), sums(), lately, parcels, heard).prop_map(bytes)
+}
+
 fn any_record() -> impl Strategy<Value = Vec<u8>> {
     let owner = (0..4_u16, any_number());
-    let counts = (any_index(), any_index());
-    (any_number(), any::<bool>(), owner, any_moment(), counts).prop_map(bytes)
+    let sealed = prop::collection::vec((any_window(), any_index()), 0..3);
+    let counts = (any_index(), any_index(), any_moment(), sealed);
+    (any_window(), any::<bool>(), owner, any_moment(), counts).prop_map(bytes)
 }
 
 fn any_slots() -> impl Strategy<Value = Vec<u8>> {
@@ -162,7 +191,13 @@ fn any_slots() -> impl Strategy<Value = Vec<u8>> {
 fn any_event() -> impl Strategy<Value = Event> {
     let worker = || 0..WORKERS;
     let slot = || 0..3_u16;
-    let cell = || prop::sample::select(&[Cell::Window(0), Cell::Slots][..]);
+    let cells: &[Cell] = &[WINDOW_CELL, Cell::Slots, Cell::Load(0), Cell::Load(1)];
+    let cell = move || {
+        prop_oneof![
+            prop::sample::select(cells),
+            (0..BUCKETS).prop_map(Cell::Memory)
+        ]
+    };
     let junk = || prop::collection::vec(any::<u8>(), 0..60);
     prop_oneof![
         6 => (worker(), prop::collection::vec(0..3_u64, 0..4))
@@ -176,8 +211,9 @@ fn any_event() -> impl Strategy<Value = Event> {
         3 => (slot(), any::<Index>(), changes())
             .prop_map(|(slot, which, changes)| Event::Again(slot, which, changes)),
         1 => (cell(), junk()).prop_map(|(cell, bytes)| Event::Cell(cell, bytes)),
-        2 => any_record().prop_map(|bytes| Event::Cell(Cell::Window(0), bytes)),
+        2 => any_record().prop_map(|bytes| Event::Cell(WINDOW_CELL, bytes)),
         1 => any_slots().prop_map(|bytes| Event::Cell(Cell::Slots, bytes)),
+        2 => (slot(), any_load()).prop_map(|(slot, bytes)| Event::Cell(Cell::Load(slot), bytes)),
         2 => (cell(), changes()).prop_map(|(cell, changes)| Event::Change(cell, changes)),
     ]
 }
@@ -189,19 +225,26 @@ struct World {
     workers: Vec<(Worker, Option<Slot>)>,
     arrived_at: Vec<Moment>,
     waiting: HashSet<(usize, StreamId)>,
+    /// Requests that went on, whose replicas have not answered.
+    under_way: Vec<(usize, StreamId)>,
 }
 
 impl World {
-    fn new() -> Self {
+    fn new(remembers: bool, hold: bool, seal: bool) -> Self {
+        let memory = Duration::from_secs(u64::from(remembers || !hold));
         let settings = Settings {
             window: WINDOW,
-            max_batch: None,
+            quiet: seal.then_some(Duration::from_millis(7)),
+            max_batch: seal.then_some(NonZeroU32::MIN.saturating_add(2)),
+            seal,
+            hold,
+            memory,
             rules: Rules {
                 max_per_replica: None,
                 min_colocate_blocks: 0,
                 balance_by: BalanceBy::Requests,
             },
-            replicas: vec!["10.0.0.1:8000".into(), "10.0.0.2:8000".into()],
+            source: Source::Static(vec!["10.0.0.1:8000".into(), "10.0.0.2:8000".into()]),
         };
         let worker = |_| (Worker::new(settings.clone()), None);
         Self {
@@ -210,6 +253,7 @@ impl World {
             workers: (0..WORKERS).map(worker).collect(),
             arrived_at: Vec::new(),
             waiting: HashSet::new(),
+            under_way: Vec::new(),
         }
     }
 
@@ -219,18 +263,26 @@ impl World {
                 let stream = StreamId::try_from(self.arrived_at.len()).unwrap();
                 self.arrived_at.push(self.now);
                 let arrival = self.act(worker, |worker, now, port| {
-                    worker.arrive(now, stream, Request { blocks, weight: 1 }, port)
+                    let request = Request {
+                        blocks,
+                        weight: 1,
+                        ..Request::default()
+                    };
+                    worker.arrive(now, stream, request, port)
                 });
                 if arrival == Arrival::Held {
                     self.waiting.insert((worker, stream));
+                } else {
+                    self.under_way.push((worker, stream));
                 }
+                self.release(worker);
             }
             Event::Leave(which) => {
                 let mut waiting: Vec<_> = self.waiting.iter().copied().collect();
                 waiting.sort_unstable();
                 if !waiting.is_empty() {
                     let (worker, stream) = *which.get(&waiting);
-                    self.act(worker, |worker, _, port| worker.gone(stream, port));
+                    self.act(worker, |worker, now, port| worker.gone(now, stream, port));
                     self.waiting.remove(&(worker, stream));
                 }
             }
@@ -292,6 +344,7 @@ impl World {
                 "{stream} released twice"
             );
             assert!(waited <= WINDOW + PROMISE, "{stream} waited {waited:?}");
+            self.under_way.push((worker, stream));
         }
     }
 
@@ -326,6 +379,9 @@ impl World {
             for worker in 0..WORKERS {
                 self.receive(worker);
             }
+            for (worker, stream) in std::mem::take(&mut self.under_way) {
+                self.act(worker, |worker, now, port| worker.ended(now, stream, port));
+            }
             let Some(next) = self.next_tick() else {
                 break;
             };
@@ -334,6 +390,8 @@ impl World {
             self.tick();
         }
         assert_eq!(self.waiting, HashSet::new(), "some wait for ever");
+        let in_flight: usize = self.workers.iter().map(|(w, _)| w.in_flight()).sum();
+        assert_eq!(in_flight, 0, "a load stays for ever");
     }
 }
 
@@ -343,8 +401,11 @@ proptest! {
     #[test]
     fn requests_come_out_whatever_stands_in_queues_and_cells(
         events in prop::collection::vec(any_event(), 0..60),
+        remembers in any::<bool>(),
+        hold in prop::bool::weighted(0.8),
+        seal in any::<bool>(),
     ) {
-        let mut world = World::new();
+        let mut world = World::new(remembers, hold, seal);
         for event in events {
             world.happen(event);
         }

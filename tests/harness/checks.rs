@@ -1,7 +1,10 @@
 //! What must hold after a schedule, whatever happened in it.
 
+use std::collections::BTreeMap;
+
 use burst_prefix_cache::config::Config;
 use burst_prefix_cache::match_info::MatchInfo;
+use burst_prefix_cache::picker::Listed;
 use burst_prefix_cache::placement::{self, Replica};
 use burst_prefix_cache::request::{self, Prefix};
 
@@ -16,6 +19,9 @@ const OURS: [&str; 4] = [
     "x-prefix-cache-score",
     "x-burst-prefix-cache",
 ];
+
+/// What clients say of their groups; for the filter alone.
+const HINTS: [&str; 2] = ["x-burst-group-id", "x-burst-group-size"];
 
 /// All that is wrong with the end of a schedule.
 pub(crate) fn wrongs(schedule: &Schedule, world: &World) -> Vec<String> {
@@ -35,8 +41,10 @@ pub(crate) fn wrongs(schedule: &Schedule, world: &World) -> Vec<String> {
         }
     }
     wrongs.extend(bounded(world).err());
+    wrongs.extend(nothing_in_flight(world).err());
     if schedule.kind.whole_windows() {
         wrongs.extend(joint(world, &configs).err());
+        wrongs.extend(together(world, &configs).err());
     }
     wrongs
 }
@@ -88,6 +96,9 @@ fn headers(exchange: &Exchange, config: &Config, schedule: &Schedule) -> Result<
         before.remove(name);
         after.remove(name);
     }
+    for name in HINTS {
+        before.remove(name);
+    }
     if before != after {
         return Err(format!("its headers were changed: {after:?}"));
     }
@@ -96,7 +107,10 @@ fn headers(exchange: &Exchange, config: &Config, schedule: &Schedule) -> Result<
     }
     let text = |name| upstream.headers.text(name);
     let status = text(OURS[3]).ok_or("no status")?;
-    let assigned = status.starts_with("assigned;");
+    let assigned = status.starts_with("assigned;") || status.starts_with("remembered;");
+    if !config.hold && assigned && !status.ends_with(";wait=0") {
+        return Err(format!("{status}, and nobody is to be held"));
+    }
     let endpoint = text(OURS[0]);
     if assigned != endpoint.is_some() {
         return Err(format!("{status}, and goes to {endpoint:?}"));
@@ -113,7 +127,10 @@ fn headers(exchange: &Exchange, config: &Config, schedule: &Schedule) -> Result<
     let prefix = prefix(exchange, config).filter(|_| read);
     let blocks = prefix.map_or(0, |prefix| prefix.blocks().len());
     let info = MatchInfo {
-        candidates: config.replicas.known(),
+        candidates: &Listed {
+            names: config.replicas.known().to_vec(),
+            all: true,
+        },
         matched,
         total_blocks: u32::try_from(blocks).unwrap(),
         block_size_tokens: config.layout.block_size_tokens.get(),
@@ -133,17 +150,27 @@ fn prefix(exchange: &Exchange, config: &Config) -> Option<Prefix> {
     request::read(api, body, config.layout).ok()
 }
 
+/// The group that its client names, as far as it makes sense.
+fn group(exchange: &Exchange) -> Option<u64> {
+    let name = exchange.client.headers.get(HINTS[0])?;
+    let makes_sense = (1..=256).contains(&name.len()) && name.iter().all(|b| (32..127).contains(b));
+    makes_sense.then(|| xxhash_rust::xxh3::xxh3_64(&name))
+}
+
 /// What stays behind is bounded, and nobody's mail lies around.
 fn bounded(world: &World) -> Result<(), String> {
     /// Resuming more in one callback has killed a VM.
     const MOST_RESUMED: usize = 64;
-    /// The cells of one configuration.
-    const CELLS: usize = 2;
+    /// The cells of one configuration beside those of lanes, loads and memory.
+    const CELLS: usize = 3;
     if world.witness.most_resumed > MOST_RESUMED {
         return Err(format!("{} resumed at once", world.witness.most_resumed));
     }
-    let keys: Vec<&String> = world.fabric.data.keys().collect();
-    if keys.len() > CELLS * world.configs.len() {
+    // One lane, since there is one pool, a load for each worker, and of the memory's cells those
+    // that are used: their number has a bound of its own.
+    let used = |key: &&String| !key.contains("/memory-");
+    let keys: Vec<&String> = world.fabric.data.keys().filter(used).collect();
+    if keys.len() > (CELLS + 1 + world.machines.len()) * world.configs.len() {
         return Err(format!("more and more shared data: {keys:?}"));
     }
     let queues = &world.fabric.queues;
@@ -161,36 +188,93 @@ fn bounded(world: &World) -> Result<(), String> {
     Ok(())
 }
 
-/// Each window is one joint assignment, in the order in which its requests joined.
+/// When all is over, no worker that lives believes that a replica still has something of it.
+fn nothing_in_flight(world: &World) -> Result<(), String> {
+    /// Incarnation, when it was written, requests and load of replicas.
+    type Sheet = (u64, u64, Vec<(u64, u32, u64)>);
+    for queue in &world.fabric.queues {
+        let machine = &world.machines[queue.listener.vm];
+        if !machine.alive || !machine.roots.contains_key(&queue.listener.root) {
+            continue;
+        }
+        let cell = queue.name.replace("/queue-", "/load-");
+        let Ok((bytes, _)) = world.fabric.get(&cell) else {
+            continue;
+        };
+        let (sheet, _) = postcard::take_from_bytes::<Sheet>(&bytes).map_err(|e| e.to_string())?;
+        if !sheet.2.is_empty() {
+            return Err(format!("{:?} is in flight for ever in {cell}", sheet.2));
+        }
+    }
+    Ok(())
+}
+
+/// Where placed units are remembered and replicas take all of one, each unit is on one replica,
+/// whatever windows its members were in.
+fn together(world: &World, configs: &[Config]) -> Result<(), String> {
+    let mut replicas = BTreeMap::new();
+    for (number, exchange) in world.exchanges.iter().enumerate() {
+        let config = &configs[exchange.config];
+        if config.memory.is_zero() || config.rules.max_per_replica.is_some() {
+            continue;
+        }
+        let upstream = exchange.upstream.as_ref();
+        let endpoint = upstream.and_then(|upstream| upstream.headers.text(OURS[0]));
+        let (Some(endpoint), Some(prefix)) = (endpoint, prefix(exchange, config)) else {
+            continue;
+        };
+        let unit = match group(exchange) {
+            Some(group) => (config.fingerprint(), Some(group), Vec::new()),
+            None => (config.fingerprint(), None, prefix.blocks()),
+        };
+        let first = replicas.entry(unit).or_insert((endpoint.clone(), number));
+        if first.0 != endpoint {
+            return Err(format!("request {number} is on {endpoint}, and {first:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Each window is one joint assignment, in the order in which its requests joined; but for the
+/// names of the replicas, since of equally loaded ones the one with the fewest requests in flight
+/// comes first. Where units are remembered it also goes by what was before.
 fn joint(world: &World, configs: &[Config]) -> Result<(), String> {
     let mut placed = 0;
-    for window in world.witness.windows.values().flatten() {
+    for window in world.witness.windows.values() {
         let stayed = |request: &&usize| world.exchanges[**request].fate != Some(Fate::Left);
         let requests: Vec<usize> = window.iter().filter(stayed).copied().collect();
         let Some(first) = requests.first() else {
             continue;
         };
-        placed += requests.len();
         let config = &configs[world.exchanges[*first].config];
+        if !config.memory.is_zero() {
+            continue;
+        }
+        placed += requests.len();
         let replicas: Vec<Replica<'_>> = config
             .replicas
             .known()
             .iter()
             .map(|name| Replica::new(name))
             .collect();
-        let members: Vec<(Vec<u64>, u32)> = requests
+        let members: Vec<(Vec<u64>, u32, Option<u64>)> = requests
             .iter()
-            .map(|request| prefix(&world.exchanges[*request], config).unwrap())
-            .map(|prefix| (prefix.blocks(), prefix.weight))
+            .map(|request| {
+                let exchange = &world.exchanges[*request];
+                let prefix = prefix(exchange, config).unwrap();
+                (prefix.blocks(), prefix.weight, group(exchange))
+            })
             .collect();
         let batch: Vec<placement::Request<'_>> = members
             .iter()
-            .map(|(blocks, weight)| placement::Request {
+            .map(|(blocks, weight, group)| placement::Request {
                 weight: *weight,
+                group: *group,
                 ..placement::Request::new(blocks)
             })
             .collect();
         let placement = placement::place(&config.rules, &replicas, &batch);
+        let mut names = Bijection::default();
         for (index, request) in requests.iter().enumerate() {
             let upstream = world.exchanges[*request].upstream.as_ref();
             let headers = &upstream.ok_or("a member of a window waits")?.headers;
@@ -201,11 +285,15 @@ fn joint(world: &World, configs: &[Config]) -> Result<(), String> {
                 Some(_) => format!("assigned;group={};", placement.group(index)),
                 None => "alone;".to_owned(),
             };
-            let expected = assigned.map(|replica| config.replicas.known()[replica].clone());
-            if endpoint != expected || !status.starts_with(&token) {
+            let agree = match (&endpoint, assigned) {
+                (Some(endpoint), Some(assigned)) => names.pair(endpoint, assigned),
+                (None, None) => true,
+                _ => false,
+            };
+            if !agree || !status.starts_with(&token) {
                 return Err(format!(
                     "request {request} is {status} on {endpoint:?}, and jointly {token} on \
-                     {expected:?}, in the window {requests:?}"
+                     {assigned:?}, in the window {requests:?} ({names:?})"
                 ));
             }
         }
@@ -213,7 +301,8 @@ fn joint(world: &World, configs: &[Config]) -> Result<(), String> {
     let held = |exchange: &&Exchange| {
         let headers = exchange.upstream.as_ref().map(|upstream| &upstream.headers);
         let status = headers.and_then(|headers| headers.text(OURS[3]));
-        status.is_some_and(|status| status.contains(";wait="))
+        configs[exchange.config].memory.is_zero()
+            && status.is_some_and(|status| status.contains(";wait="))
     };
     let waited = world.exchanges.iter().filter(held).count();
     if waited != placed {
@@ -222,4 +311,20 @@ fn joint(world: &World, configs: &[Config]) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// Names that stand for the same replica in two assignments.
+#[derive(Debug, Default)]
+struct Bijection {
+    there: BTreeMap<String, usize>,
+    back: BTreeMap<usize, String>,
+}
+
+impl Bijection {
+    /// Whether these two can stand for the same, after all before.
+    fn pair(&mut self, name: &str, place: usize) -> bool {
+        let there = self.there.entry(name.to_owned()).or_insert(place);
+        let back = self.back.entry(place).or_insert_with(|| name.to_owned());
+        *there == place && back == name
+    }
 }

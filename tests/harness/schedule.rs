@@ -70,7 +70,7 @@ impl Schedule {
             kind,
             threads,
             window_ms,
-            configs: (0..configs).map(|_| config(rng, window_ms)).collect(),
+            configs: (0..configs).map(|_| config(rng, kind, window_ms)).collect(),
             clients: Vec::new(),
             faults: faults(rng, kind),
             events: Vec::new(),
@@ -124,7 +124,7 @@ impl Schedule {
     fn client(&self, rng: &mut Rng, spread: u64) -> Client {
         let thread = rng.usize(..self.threads);
         let at = START + rng.u64(..=spread);
-        let (headers, body) = request(rng);
+        let (headers, body) = request(rng, self.kind != Kind::Leaving);
         let (parts, complete) = parts(rng, at, body);
         let leaves = match self.kind {
             // Early enough that the owner surely hears of it before it closes the window.
@@ -202,7 +202,7 @@ fn faults(rng: &mut Rng, kind: Kind) -> Faults {
     faults
 }
 
-fn config(rng: &mut Rng, window_ms: u64) -> String {
+fn config(rng: &mut Rng, kind: Kind, window_ms: u64) -> String {
     let replicas: Vec<String> = (1..=rng.usize(1..=6))
         .map(|replica| format!("10.0.0.{replica}:8000"))
         .collect();
@@ -210,6 +210,12 @@ fn config(rng: &mut Rng, window_ms: u64) -> String {
     let colocate = [0, rng.u32(..6)][rng.usize(..2)];
     let batch = [-1, 1000, rng.i32(1..40)][rng.usize(..3)];
     let balance = ["requests", "tokens"][rng.usize(..2)];
+    // Whoever leaves does so well before the window ends, in the schedules of that kind.
+    let early = kind != Kind::Leaving;
+    let quiet = [0, 0, rng.u64(1..20)][if early { rng.usize(..3) } else { 0 }];
+    let memory = [0, 0, 3_600_000][rng.usize(..3)];
+    let hold = ["window", "window", "none"][if memory > 0 { rng.usize(..3) } else { 0 }];
+    let full = ["pass", "seal"][if early { rng.usize(..2) } else { 0 }];
     serde_json::json!({
         "windowDurationMs": window_ms,
         "blockSizeTokens": 4,
@@ -217,6 +223,10 @@ fn config(rng: &mut Rng, window_ms: u64) -> String {
         "minColocateBlocks": colocate,
         "maxBatchSize": batch,
         "balanceBy": balance,
+        "quietPeriodMs": quiet,
+        "groupMemoryMs": memory,
+        "hold": hold,
+        "onBatchFull": full,
         "replicas": { "static": replicas },
         "maxBodyBytes": 4000,
         "debugResponseHeaders": rng.bool(),
@@ -225,7 +235,7 @@ fn config(rng: &mut Rng, window_ms: u64) -> String {
 }
 
 /// The headers of a request, and its body if it has one.
-fn request(rng: &mut Rng) -> (Headers, Option<Vec<u8>>) {
+fn request(rng: &mut Rng, early: bool) -> (Headers, Option<Vec<u8>>) {
     let mut headers = vec![(":method", "POST"), (":authority", "llm")];
     if rng.u32(..4) == 0 {
         headers.extend([
@@ -233,6 +243,12 @@ fn request(rng: &mut Rng) -> (Headers, Option<Vec<u8>>) {
             ("x-burst-prefix-cache", "forged"),
             ("x-burst-prefix-cache", "forged"),
         ]);
+    }
+    if rng.u32(..8) == 0 {
+        headers.push(("x-burst-group-id", ["a", "b", ""][rng.usize(..3)]));
+    }
+    if early && rng.u32(..4) == 0 {
+        headers.push(("x-burst-group-size", ["1", "3", "0", "x"][rng.usize(..4)]));
     }
     let prompt = prompt(rng);
     let (path, body) = match rng.u32(..20) {

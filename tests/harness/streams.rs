@@ -254,8 +254,8 @@ fn full(world: &mut World, request: usize) {
     {
         return;
     }
-    let windows = world.witness.windows.values().next();
-    let window = windows.and_then(|windows| windows.last());
+    // There is one pool, so the last window is the current one.
+    let window = world.witness.windows.values().next_back();
     let stays = |request: &&usize| world.exchanges[**request].fate != Some(Fate::Left);
     let members = window.map_or(0, |window| window.iter().filter(stays).count());
     let most = most_members(&world.configs[exchange.config]);

@@ -25,9 +25,8 @@ pub(crate) struct Witness {
     pub(crate) wrong: Vec<String>,
     /// How often the filter refused a configuration.
     pub(crate) refused: usize,
-    /// The requests that joined each window of each configuration, in order; by the name of the
-    /// window's cell.
-    pub(crate) windows: BTreeMap<String, Vec<Vec<usize>>>,
+    /// The requests that joined each window, in order; by the name of its cell and its id.
+    pub(crate) windows: BTreeMap<(String, u64), Vec<usize>>,
     /// The most requests that one callback resumed.
     pub(crate) most_resumed: usize,
 }
@@ -64,23 +63,11 @@ impl Witness {
         }
     }
 
-    /// A request took a seat in the window of this cell; the window.
-    pub(crate) fn joined(&mut self, cell: &str, request: usize) -> &[usize] {
-        let windows = self.windows.entry(cell.to_owned()).or_default();
-        if windows.is_empty() {
-            windows.push(Vec::new());
-        }
-        let window = windows.last_mut().unwrap();
+    /// A request took a seat in this window; who is in it.
+    pub(crate) fn joined(&mut self, cell: &str, window: u64, request: usize) -> &[usize] {
+        let window = self.windows.entry((cell.to_owned(), window)).or_default();
         window.push(request);
         window
-    }
-
-    /// A worker wrote the window's cell by itself.
-    pub(crate) fn closed(&mut self, cell: &str) {
-        self.windows
-            .entry(cell.to_owned())
-            .or_default()
-            .push(Vec::new());
     }
 
     pub(crate) fn count(&self, metric: &str) -> u64 {

@@ -24,6 +24,8 @@ pub(crate) enum Event {
     Notify(usize),
     Tick(usize),
     Die(usize),
+    /// A replica has answered the request.
+    End(usize),
 }
 
 /// A request of a schedule.
@@ -32,12 +34,25 @@ pub(crate) struct Request {
     pub(crate) worker: usize,
     pub(crate) at: Moment,
     pub(crate) leaves: Option<Moment>,
-    pub(crate) blocks: Vec<u64>,
+    /// How long its replica takes.
+    pub(crate) lasts: Duration,
+    pub(crate) asks: window::Request,
 }
 
-/// How many samples a request asks for.
-pub(crate) fn weight(request: usize) -> u32 {
-    u32::try_from(request % 3 + 1).unwrap()
+impl Request {
+    pub(crate) fn new(worker: usize, at: Moment, blocks: Vec<u64>) -> Self {
+        Self {
+            worker,
+            at,
+            leaves: None,
+            lasts: Duration::from_secs(1),
+            asks: window::Request {
+                blocks,
+                weight: 1,
+                ..window::Request::default()
+            },
+        }
+    }
 }
 
 /// What may go wrong in a schedule.
@@ -54,12 +69,15 @@ pub(crate) struct Faults {
 }
 
 /// What became of a request.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Fate {
+    /// It was not held.
     Passed(Arrival),
     Released {
         at: Moment,
         decision: Decision,
+        /// The name of the chosen replica.
+        replica: Option<String>,
         window: u64,
     },
     Left,
@@ -160,6 +178,12 @@ impl Sim {
         alive.map(|vm| vm.worker.borrow().held()).sum()
     }
 
+    /// What the workers that live have in flight.
+    pub(crate) fn in_flight(&self) -> usize {
+        let alive = self.vms.iter().filter(|vm| vm.alive.get());
+        alive.map(|vm| vm.worker.borrow().in_flight()).sum()
+    }
+
     fn plan(&self, at: Moment, event: Event) {
         let sequence = self.sequence.get();
         self.sequence.set(sequence + 1);
@@ -180,7 +204,9 @@ impl Sim {
 
     fn worker_of(&self, event: Event) -> usize {
         match event {
-            Event::Arrive(request) | Event::Leave(request) => self.requests[request].worker,
+            Event::Arrive(request) | Event::Leave(request) | Event::End(request) => {
+                self.requests[request].worker
+            }
             Event::Notify(worker) | Event::Tick(worker) | Event::Die(worker) => worker,
         }
     }
@@ -231,21 +257,24 @@ impl Sim {
         match event {
             Event::Arrive(request) => {
                 vm.arriving.set(Some(request));
-                let asked = window::Request {
-                    blocks: self.requests[request].blocks.clone(),
-                    weight: weight(request),
-                };
+                let asks = self.requests[request].asks.clone();
                 let stream = u32::try_from(request).unwrap();
-                let arrival = vm.worker.borrow_mut().arrive(now, stream, asked, port);
+                let arrival = vm.worker.borrow_mut().arrive(now, stream, asks, port);
                 vm.arriving.set(None);
                 if arrival != Arrival::Held {
                     self.fates.borrow_mut()[request].push(Fate::Passed(arrival));
+                    self.plan(now.plus(self.requests[request].lasts), Event::End(request));
                 }
+                self.release(index);
+            }
+            Event::End(request) => {
+                let stream = u32::try_from(request).unwrap();
+                vm.worker.borrow_mut().ended(now, stream, port);
             }
             Event::Leave(request) => {
                 if self.fates.borrow()[request].is_empty() {
                     let stream = u32::try_from(request).unwrap();
-                    vm.worker.borrow_mut().gone(stream, port);
+                    vm.worker.borrow_mut().gone(now, stream, port);
                     self.fates.borrow_mut()[request].push(Fate::Left);
                 }
             }
@@ -286,17 +315,24 @@ impl Sim {
             let Release {
                 stream,
                 decision,
+                listed,
                 window,
                 ..
             } = release;
+            let replica = decision
+                .replica()
+                .map(|index| listed.names[index as usize].clone());
             let fate = &mut self.fates.borrow_mut()[stream as usize];
             // A stream that has ended cannot be resumed, and the filter skips it.
             if fate.last() != Some(&Fate::Left) {
                 fate.push(Fate::Released {
                     at,
                     decision,
+                    replica,
                     window,
                 });
+                let lasts = self.requests[stream as usize].lasts;
+                self.plan(at.plus(lasts), Event::End(stream as usize));
             }
         }
     }
@@ -353,8 +389,8 @@ impl Shared for Port<'_> {
         fabric.version += 1;
         let version = fabric.version;
         fabric.cells.insert(cell, (value.to_vec(), version));
-        if cell == workers::Cell::Window(0)
-            && let Some(request) = self.sim.vms[self.index].arriving.get()
+        if matches!(cell, workers::Cell::Window(_))
+            && let Some(request) = self.sim.vms[self.index].arriving.take()
         {
             self.sim.joined.borrow_mut().push(request);
         }

@@ -93,23 +93,46 @@ fn set(world: &mut World, vm: usize, key: &str, value: Vec<u8>, cas: u32) -> Res
     if between.is_some_and(|(from, to)| (from..to).contains(&now)) || world.one_in(one_in) {
         return Err(Status::CasMismatch);
     }
-    world.fabric.set(key, value, cas)?;
+    let before = world.fabric.get(key).ok();
+    world.fabric.set(key, value.clone(), cas)?;
     if tail(key).starts_with("window-") {
         let machine = &world.machines[vm];
         let request = machine.streams.get(&machine.current).copied();
-        match (machine.callback, request) {
-            (Callback::Request, Some(request)) => joined(world, key, request),
-            (Callback::Root, _) => world.witness.closed(key),
-            _ => {}
+        let before = before.and_then(|(bytes, _)| WindowRecord::read(&bytes));
+        if let (Callback::Request, Some(request), Some(record)) =
+            (machine.callback, request, WindowRecord::read(&value))
+        {
+            // A worker may close its window in the same callback, which nobody joins by.
+            let is_new = before.is_none_or(|before| before.id != record.id);
+            if is_new || before.is_some_and(|before| before.joined < record.joined) {
+                joined(world, key, record.id, request);
+            }
         }
     }
     world.trace(format!("vm {vm} wrote {}", tail(key)));
     Ok(())
 }
 
+/// What is read of a window's record.
+#[derive(Debug, Clone, Copy)]
+struct WindowRecord {
+    id: u64,
+    joined: u32,
+}
+
+impl WindowRecord {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        /// Id, open, owner, when it closes, joined.
+        type Beginning = (u64, bool, (u16, u64), u64, u32);
+        let (beginning, _) = postcard::take_from_bytes::<Beginning>(bytes).ok()?;
+        let (id, _, _, _, joined) = beginning;
+        Some(Self { id, joined })
+    }
+}
+
 /// A request took a seat in the window: there must have been one.
-fn joined(world: &mut World, key: &str, request: usize) {
-    let window = world.witness.joined(key, request);
+fn joined(world: &mut World, key: &str, window: u64, request: usize) {
+    let window = world.witness.joined(key, window, request);
     let exchanges = &world.exchanges;
     let stays = |request: &&usize| exchanges[**request].fate != Some(Fate::Left);
     let members = window.iter().filter(stays).count();

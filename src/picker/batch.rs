@@ -1,0 +1,380 @@
+//! All members of a window together: each pool by itself, jointly.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
+
+use super::one::prefix;
+use super::view::{Listed, MOST_LISTED, View};
+use super::{Decision, Pick, Picker, Request};
+use crate::load::{ReplicaHash, replica_hash};
+use crate::memory::{Change, Key};
+use crate::placement::{self, Before, Candidates, HeldPrefix, place_after};
+use crate::replicas::Pool;
+use crate::workers::{Moment, Shared, WorkerId};
+
+/// The picks for the members of a window, and the lists that their replicas are indexes into.
+#[derive(Debug, Default)]
+pub struct Together {
+    /// Each member's pick, and the number of its list.
+    pub picks: Vec<(Pick, u32)>,
+    /// One for each different set of candidates.
+    pub lists: Vec<Listed>,
+}
+
+impl Picker {
+    /// Places the members of a window, in their order of arrival. Those of different pools never
+    /// meet.
+    pub fn together(
+        &mut self,
+        now: Moment,
+        members: &[&Request],
+        me: Option<WorkerId>,
+        shared: &mut dyn Shared,
+    ) -> Together {
+        let mut together = Together {
+            picks: vec![(Pick::nowhere(Decision::NoReplicas), 0); members.len()],
+            lists: Vec::new(),
+        };
+        let mut pools: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (place, request) in members.iter().enumerate() {
+            pools.entry(&request.pool).or_default().push(place);
+        }
+        for (name, places) in pools {
+            let pool = self.directory.pool(name, shared);
+            let mut lists = Lists::new(pool, &mut together.lists);
+            let mut batch = Vec::with_capacity(places.len());
+            for place in places {
+                if let Some(request) = members.get(place) {
+                    let list = lists.of(request.subset.as_deref());
+                    batch.push(Member {
+                        place,
+                        request,
+                        list,
+                    });
+                }
+            }
+            let picks = &mut together.picks;
+            self.place_followers(now, &mut batch, &mut lists, picks, me, shared);
+            self.place_pool(now, &batch, &mut lists, picks, me, shared);
+            let placed_before = self.remember(now, &batch, picks, shared);
+            if !placed_before.is_empty() {
+                batch.retain(|member| placed_before.contains(&member.request.unit()));
+                self.place_followers(now, &mut batch, &mut lists, picks, me, shared);
+            }
+        }
+        together
+    }
+
+    /// Those whose unit was placed before, while they were on their way into this window. They
+    /// are taken out of the batch. What they were picked for until now is forgotten.
+    fn place_followers(
+        &mut self,
+        now: Moment,
+        batch: &mut Vec<Member<'_>>,
+        lists: &mut Lists<'_>,
+        picks: &mut [(Pick, u32)],
+        me: Option<WorkerId>,
+        shared: &mut dyn Shared,
+    ) {
+        if self.memory.is_none() {
+            return;
+        }
+        let mut known: HashMap<Key, bool> = HashMap::new();
+        batch.retain(|member| {
+            let key = member.request.unit();
+            let is_known = *known.entry(key).or_insert_with(|| {
+                let memory = self.memory.as_ref();
+                memory.is_some_and(|memory| memory.get(now, key, shared).is_some())
+            });
+            let view = lists.view(member.list);
+            let follow = || self.follow(now, key, member.request, &view, me, shared);
+            let Some(pick) = is_known.then(follow).flatten() else {
+                return true;
+            };
+            if let Decision::Remembered { replica, group } = pick.decision {
+                lists.pick(member, replica, group, pick.charge, picks);
+            }
+            false
+        });
+    }
+
+    fn place_pool(
+        &mut self,
+        now: Moment,
+        batch: &[Member<'_>],
+        lists: &mut Lists<'_>,
+        picks: &mut [(Pick, u32)],
+        me: Option<WorkerId>,
+        shared: &mut dyn Shared,
+    ) {
+        let total = self.total(now, me, shared);
+        let remembers = self.memory.is_some();
+        let pool = Rc::clone(&lists.pool);
+        let replicas: Vec<placement::Replica<'_>> = pool
+            .replicas
+            .iter()
+            .map(|replica| {
+                let carried = total.of(replica_hash(&replica.name));
+                placement::Replica {
+                    name: &replica.name,
+                    running: replica.running.max(carried.requests).into(),
+                    load: if remembers { carried.load() } else { 0 },
+                }
+            })
+            .collect();
+        let views: Vec<View> = (0u32..)
+            .zip(&lists.views)
+            .map(|(number, _)| lists.view(number))
+            .collect();
+        let requests: Vec<placement::Request<'_>> = batch
+            .iter()
+            .map(|member| placement::Request {
+                blocks: &member.request.blocks,
+                candidates: views
+                    .get(member.list as usize)
+                    .and_then(|view| view.only.as_deref())
+                    .map_or(Candidates::All, Candidates::Only),
+                weight: member.request.weight,
+                group: member.request.group,
+            })
+            .collect();
+        let held = self.held_prefixes(now, batch, &pool, shared);
+        let held: Vec<HeldPrefix<'_>> = held
+            .iter()
+            .map(|(blocks, replicas)| HeldPrefix { blocks, replicas })
+            .collect();
+        let before = Before {
+            place_all: remembers,
+            held: &held,
+        };
+        let placement = place_after(&self.rules, &replicas, &requests, &before);
+        for (index, member) in batch.iter().enumerate() {
+            match placement.assigned(index) {
+                Some(replica) => {
+                    let replica = u32::try_from(replica).unwrap_or(u32::MAX);
+                    let group = placement.group(index);
+                    let charge = placement.charge(index);
+                    lists.pick(member, replica, group, charge, picks);
+                }
+                None => {
+                    let nobody = views
+                        .get(member.list as usize)
+                        .is_none_or(|view| view.len() == 0);
+                    let decision = if nobody {
+                        Decision::NoReplicas
+                    } else {
+                        Decision::Alone
+                    };
+                    if let Some(pick) = picks.get_mut(member.place) {
+                        *pick = (Pick::nowhere(decision), lists.number(member.list));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The first blocks of members that replicas hold from before, with their indexes.
+    fn held_prefixes<'a>(
+        &self,
+        now: Moment,
+        batch: &[Member<'a>],
+        pool: &Pool,
+        shared: &mut dyn Shared,
+    ) -> Vec<(&'a [u64], Vec<u32>)> {
+        let Some(memory) = &self.memory else {
+            return Vec::new();
+        };
+        let mut seen: HashSet<Key> = HashSet::new();
+        let mut held = Vec::new();
+        let mut index_of: Option<HashMap<ReplicaHash, u32>> = None;
+        for member in batch {
+            let Some(blocks) = prefix(&self.rules, member.request) else {
+                continue;
+            };
+            let key = Key::prefix(&member.request.pool, blocks);
+            if !seen.insert(key) {
+                continue;
+            }
+            let Some(unit) = memory.get(now, key, shared) else {
+                continue;
+            };
+            let index_of = index_of.get_or_insert_with(|| {
+                let hashes = pool
+                    .replicas
+                    .iter()
+                    .map(|replica| replica_hash(&replica.name));
+                hashes.zip(0..).collect()
+            });
+            let holders = unit.holders.iter();
+            let replicas = holders.filter_map(|holder| index_of.get(&holder.replica).copied());
+            held.push((blocks, replicas.collect()));
+        }
+        held
+    }
+
+    /// Remembers where each unit went, and each beginning by which units are drawn together. A
+    /// unit that another worker has placed since this one looked stays where it is: the keys of
+    /// these.
+    fn remember(
+        &self,
+        now: Moment,
+        batch: &[Member<'_>],
+        picks: &[(Pick, u32)],
+        shared: &mut dyn Shared,
+    ) -> HashSet<Key> {
+        let Some(memory) = &self.memory else {
+            return HashSet::new();
+        };
+        let mut changes: BTreeMap<Key, Runs> = BTreeMap::new();
+        for member in batch {
+            let Some((pick, _)) = picks.get(member.place) else {
+                continue;
+            };
+            let Some(replica) = pick.replica else {
+                continue;
+            };
+            let weight = member.request.weight.max(1);
+            let unit = changes.entry(member.request.unit()).or_default();
+            let run = unit.on.entry(replica).or_default();
+            *run = (run.0.saturating_add(1), run.1.saturating_add(weight));
+            if let Some(blocks) = prefix(&self.rules, member.request) {
+                let key = Key::prefix(&member.request.pool, blocks);
+                let beginning = changes.entry(key).or_default();
+                beginning.is_prefix = true;
+                beginning.on.insert(replica, (1, 1));
+            }
+        }
+        let changes: Vec<(Key, (Key, Runs))> = changes
+            .into_iter()
+            .map(|(key, runs)| (key, (key, runs)))
+            .collect();
+        let mut placed_before = HashSet::new();
+        // What cannot be remembered is placed anew when its next member comes.
+        let _remembered = memory.change_many(now, &changes, shared, |(key, runs), unit| {
+            if unit.is_some() && !runs.is_prefix {
+                placed_before.insert(*key);
+                return Change::Keep(());
+            }
+            placed_before.remove(key);
+            let mut unit = unit.cloned().unwrap_or_default();
+            for (replica, (members, weight)) in &runs.on {
+                unit.add(*replica, *members, *weight);
+            }
+            Change::Write(unit, ())
+        });
+        placed_before
+    }
+}
+
+/// Where the members of one unit went.
+#[derive(Debug, Default)]
+struct Runs {
+    /// It is a beginning of units: nobody's place is decided by it alone.
+    is_prefix: bool,
+    /// Members and their weight on each replica.
+    on: BTreeMap<ReplicaHash, (u32, u32)>,
+}
+
+/// A member of a window, in its pool's batch.
+struct Member<'a> {
+    /// Its place in the window.
+    place: usize,
+    request: &'a Request,
+    /// The number of its candidates among those of its pool.
+    list: u32,
+}
+
+/// The different sets of candidates of one pool, and their lists.
+struct Lists<'a> {
+    pool: Rc<Pool>,
+    views: Vec<Option<Vec<u32>>>,
+    known: HashMap<Option<&'a [String]>, u32>,
+    /// For each set: where each replica of the pool stands in its list, if it does.
+    index: Vec<HashMap<u32, u32>>,
+    /// The lists of all pools; those of this one begin at `first`.
+    lists: &'a mut Vec<Listed>,
+    first: usize,
+}
+
+impl<'a> Lists<'a> {
+    fn new(pool: Rc<Pool>, lists: &'a mut Vec<Listed>) -> Self {
+        Self {
+            pool,
+            views: Vec::new(),
+            known: HashMap::new(),
+            index: Vec::new(),
+            first: lists.len(),
+            lists,
+        }
+    }
+
+    /// The number of these candidates.
+    fn of(&mut self, subset: Option<&'a [String]>) -> u32 {
+        if let Some(number) = self.known.get(&subset) {
+            return *number;
+        }
+        let view = View::new(Rc::clone(&self.pool), subset);
+        let number = u32::try_from(self.views.len()).unwrap_or(u32::MAX);
+        let listed = view.listed();
+        let indexes = view.replicas().map(|(index, _)| index);
+        let listed_ones = indexes
+            .zip(0..)
+            .take(if listed.all { MOST_LISTED } else { 0 });
+        self.index.push(listed_ones.collect());
+        self.lists.push(listed);
+        self.views.push(view.only);
+        self.known.insert(subset, number);
+        number
+    }
+
+    fn view(&self, number: u32) -> View {
+        View {
+            pool: Rc::clone(&self.pool),
+            only: self.views.get(number as usize).cloned().flatten(),
+        }
+    }
+
+    /// The number among the lists of all pools.
+    fn number(&self, number: u32) -> u32 {
+        u32::try_from(self.first)
+            .unwrap_or(u32::MAX)
+            .saturating_add(number)
+    }
+
+    /// Writes down that a member goes to this replica of the pool.
+    fn pick(
+        &mut self,
+        member: &Member<'_>,
+        replica: u32,
+        group: u32,
+        charge: u64,
+        picks: &mut [(Pick, u32)],
+    ) {
+        let Some(name) = self.pool.replicas.get(replica as usize).map(|r| &r.name) else {
+            return;
+        };
+        let number = member.list as usize;
+        let (Some(index), Some(listed)) = (
+            self.index.get_mut(number),
+            self.lists.get_mut(self.first + number),
+        ) else {
+            return;
+        };
+        let index = *index.entry(replica).or_insert_with(|| {
+            listed.names.push(name.clone());
+            u32::try_from(listed.names.len() - 1).unwrap_or(u32::MAX)
+        });
+        let pick = Pick {
+            decision: Decision::Assigned {
+                replica: index,
+                group,
+            },
+            charge,
+            replica: Some(replica_hash(name)),
+        };
+        let number = self.number(member.list);
+        if let Some(slot) = picks.get_mut(member.place) {
+            *slot = (pick, number);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What one worker picks replicas by: the replicas as they are, what is in flight, what is
+//! remembered, and the rules of placement.
+//!
+//! | a request | is picked for by |
+//! |---|---|
+//! | of a window | [`Picker::together`], jointly with the window's other members |
+//! | of a unit that is remembered | [`Picker::remembered`], when it arrives |
+//! | that nobody holds | [`Picker::at_once`], when it arrives |
+
+mod batch;
+mod one;
+mod view;
+
+pub use view::{Listed, MOST_LISTED};
+
+use std::num::NonZeroU32;
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::load::{Book, ReplicaHash, Total};
+use crate::memory::{Key, Memory};
+use crate::placement::{BalanceBy, Rules};
+use crate::replicas::{Directory, Source};
+use crate::workers::{Moment, Shared, WorkerId};
+use view::View;
+
+/// A request that asks to be placed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Request {
+    /// The pool that it is for; what stands in its messages and keys, so not a prompt.
+    pub pool: String,
+    /// The only replicas that it may go to, sorted; none = all of its pool.
+    pub subset: Option<Vec<String>>,
+    /// The block hashes of all its prompts.
+    pub blocks: Vec<u64>,
+    /// How many samples it asks for, at least 1.
+    pub weight: u32,
+    /// A hash of the group that its client names: its members are one unit, whatever their
+    /// prompts.
+    pub group: Option<u64>,
+    /// How many requests its group has, by its client.
+    pub group_size: Option<NonZeroU32>,
+}
+
+impl Request {
+    /// The key of its unit.
+    #[must_use]
+    pub fn unit(&self) -> Key {
+        let subset = self.subset.as_deref();
+        match self.group {
+            Some(group) => Key::group(&self.pool, subset, group),
+            None => Key::unit(&self.pool, subset, &self.blocks),
+        }
+    }
+}
+
+/// What was decided for one request. A replica is an index into the [`Listed`] that comes along.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Decision {
+    /// A full match on one replica.
+    Assigned {
+        /// Index of the replica.
+        replica: u32,
+        /// Members of its unit in this window; those so far where it was not held.
+        group: u32,
+    },
+    /// It follows its unit, which was placed before.
+    Remembered {
+        /// Index of the replica.
+        replica: u32,
+        /// Members of its unit so far, itself included.
+        group: u32,
+    },
+    /// It overlaps nothing in its window.
+    Alone,
+    /// There is no replica to place it on.
+    NoReplicas,
+    /// It came too late for its window, or its window was lost.
+    TimedOut,
+}
+
+impl Decision {
+    /// Index of the chosen replica.
+    #[must_use]
+    pub fn replica(self) -> Option<u32> {
+        match self {
+            Self::Assigned { replica, .. } | Self::Remembered { replica, .. } => Some(replica),
+            Self::Alone | Self::NoReplicas | Self::TimedOut => None,
+        }
+    }
+}
+
+/// A decision, and the load that it brings to the chosen replica, in what the rules balance by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pick {
+    /// What was decided.
+    pub decision: Decision,
+    /// The load.
+    pub charge: u64,
+    /// The chosen replica.
+    pub replica: Option<ReplicaHash>,
+}
+
+impl Pick {
+    fn nowhere(decision: Decision) -> Self {
+        Self {
+            decision,
+            charge: 0,
+            replica: None,
+        }
+    }
+}
+
+/// One worker's knowledge.
+#[derive(Debug)]
+pub struct Picker {
+    rules: Rules,
+    directory: Directory,
+    memory: Option<Memory>,
+    /// What this worker has in flight.
+    pub(crate) book: Book,
+    /// The replicas of the pool asked for last, as headers list them: they are mostly the same.
+    listed: Option<(View, Rc<Listed>)>,
+}
+
+impl Picker {
+    /// A worker that has nothing in flight. `memory`: how long placed units are remembered; zero
+    /// = not at all.
+    #[must_use]
+    pub fn new(rules: Rules, source: &Source, memory: Duration) -> Self {
+        let remembers = !memory.is_zero();
+        // Long enough for the stragglers of a step; the memory itself may be much longer.
+        let half_life = (memory / 2).clamp(Duration::from_millis(100), Duration::from_secs(5));
+        Self {
+            rules,
+            directory: Directory::new(source),
+            memory: remembers.then(|| Memory::new(memory)),
+            book: Book::new(remembers.then_some(half_life)),
+            listed: None,
+        }
+    }
+
+    /// The replicas that a request may go to now, as its headers list them; none of them where
+    /// nothing is known.
+    pub fn candidates(
+        &mut self,
+        pool: &str,
+        subset: Option<&[String]>,
+        shared: &mut dyn Shared,
+    ) -> Rc<Listed> {
+        let view = self.view(pool, subset, shared);
+        self.list(view)
+    }
+
+    fn view(&mut self, pool: &str, subset: Option<&[String]>, shared: &mut dyn Shared) -> View {
+        View::new(self.directory.pool(pool, shared), subset)
+    }
+
+    fn list(&mut self, view: View) -> Rc<Listed> {
+        if let Some((known, listed)) = &self.listed
+            && known.is(&view)
+        {
+            return Rc::clone(listed);
+        }
+        let listed = Rc::new(view.listed());
+        self.listed = Some((view, Rc::clone(&listed)));
+        listed
+    }
+
+    fn total(&mut self, now: Moment, me: Option<WorkerId>, shared: &mut dyn Shared) -> Total {
+        Total::read(now, &mut self.book, me, shared)
+    }
+}
+
+/// What a first request of a unit brings to a replica that holds `matched` of its blocks.
+fn first_charge(rules: &Rules, request: &Request, matched: u64) -> u64 {
+    match rules.balance_by {
+        BalanceBy::Requests => u64::from(request.weight.max(1)),
+        BalanceBy::Tokens => (request.blocks.len() as u64).saturating_sub(matched),
+    }
+}
+
+/// What a later request of a unit brings to a replica that holds it.
+fn later_charge(rules: &Rules, request: &Request) -> u64 {
+    match rules.balance_by {
+        BalanceBy::Requests => u64::from(request.weight.max(1)),
+        BalanceBy::Tokens => 0,
+    }
+}

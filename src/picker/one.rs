@@ -1,0 +1,339 @@
+//! One request by itself: it follows its unit, or begins one.
+//!
+//! The rules are those of [`crate::placement`], read for one request and for the unit's whole
+//! life: a replica takes at most `maxPerReplica` samples of a unit while another has room (rules 6
+//! and 7); a unit that begins with blocks that are held somewhere goes there, if the load is below
+//! the fair share (rule 6); else the least loaded gets it (rule 9).
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use super::view::{Listed, View};
+use super::{Decision, Pick, Picker, Request, first_charge, later_charge};
+use crate::load::{ReplicaHash, Total, replica_hash};
+use crate::memory::{Change, Holder, Key, Memory, Unit};
+use crate::placement::Rules;
+use crate::workers::{Moment, Refused, Shared, WorkerId};
+
+impl Picker {
+    /// A request whose unit is remembered follows it, and one that begins like a remembered unit
+    /// is drawn to it. None where it is neither, or nothing is remembered at all.
+    pub fn remembered(
+        &mut self,
+        now: Moment,
+        request: &Request,
+        me: Option<WorkerId>,
+        shared: &mut dyn Shared,
+    ) -> Option<(Pick, Rc<Listed>)> {
+        let memory = self.memory.as_ref()?;
+        let begins_alike = prefix(&self.rules, request).is_some_and(|blocks| {
+            let key = Key::prefix(&request.pool, blocks);
+            memory.get(now, key, shared).is_some()
+        });
+        let view = self.view(&request.pool, request.subset.as_deref(), shared);
+        let key = request.unit();
+        let pick = match self.follow(now, key, request, &view, me, shared) {
+            Some(pick) => pick,
+            None if begins_alike => self.begin(now, key, request, &view, me, shared).ok()?,
+            None => return None,
+        };
+        Some(self.told(pick, view))
+    }
+
+    /// Picks for a request that nobody holds: after its unit, or, as the first of its unit, by
+    /// what it begins with and by load. The first claims for all that come at the same time.
+    ///
+    /// # Errors
+    /// The memory could not be written.
+    pub fn at_once(
+        &mut self,
+        now: Moment,
+        request: &Request,
+        me: Option<WorkerId>,
+        shared: &mut dyn Shared,
+    ) -> Result<(Pick, Rc<Listed>), Refused> {
+        let view = self.view(&request.pool, request.subset.as_deref(), shared);
+        let key = request.unit();
+        let pick = match self.follow(now, key, request, &view, me, shared) {
+            Some(pick) => pick,
+            None => self.begin(now, key, request, &view, me, shared)?,
+        };
+        Ok(self.told(pick, view))
+    }
+
+    /// The pick for the first member of a unit; for a later one, should another worker have begun
+    /// it in the meantime.
+    fn begin(
+        &mut self,
+        now: Moment,
+        key: Key,
+        request: &Request,
+        view: &View,
+        me: Option<WorkerId>,
+        shared: &mut dyn Shared,
+    ) -> Result<Pick, Refused> {
+        let total = self.total(now, me, shared);
+        let memory = self.memory.as_ref().ok_or(Refused)?;
+        let choosing = Choosing {
+            rules: &self.rules,
+            view,
+            total: &total,
+            request,
+        };
+        let (holders, begins_alike) = choosing.claim_prefix(memory, now, shared)?;
+        let choice = memory.change(now, key, shared, |unit| {
+            choosing.change(unit, |choosing| choosing.first(&holders))
+        })?;
+        Ok(match choice {
+            None => Pick::nowhere(Decision::NoReplicas),
+            Some(choice) => choice.pick(view, begins_alike),
+        })
+    }
+
+    /// The pick for a member of a remembered unit, which now has one more.
+    pub(super) fn follow(
+        &mut self,
+        now: Moment,
+        key: Key,
+        request: &Request,
+        view: &View,
+        me: Option<WorkerId>,
+        shared: &mut dyn Shared,
+    ) -> Option<Pick> {
+        let unit = self.memory.as_ref()?.get(now, key, shared)?;
+        let mut total = Total::default();
+        if !has_one_place(&unit, view, &self.rules) {
+            total = self.total(now, me, shared);
+        }
+        let choosing = Choosing {
+            rules: &self.rules,
+            view,
+            total: &total,
+            request,
+        };
+        let known = self.memory.as_ref()?.change(now, key, shared, |unit| {
+            match unit {
+                Some(_) => choosing.change(unit, |_| None),
+                // Forgotten in this very moment.
+                None => Change::Keep(None),
+            }
+        });
+        known.ok().flatten().map(|choice| choice.pick(view, true))
+    }
+
+    /// Writes down what was picked by the list that comes along, and the load that it brings.
+    fn told(&mut self, mut pick: Pick, view: View) -> (Pick, Rc<Listed>) {
+        let name = pick.decision.replica().and_then(|index| view.name(index));
+        let Some(name) = name.map(str::to_owned) else {
+            return (pick, self.list(view));
+        };
+        pick.replica = Some(replica_hash(&name));
+        let mut listed = self.list(view);
+        let index = match listed.names.iter().position(|known| *known == name) {
+            Some(index) => index,
+            None => {
+                let names = vec![name];
+                listed = Rc::new(Listed { names, all: false });
+                0
+            }
+        };
+        let to = u32::try_from(index).unwrap_or(u32::MAX);
+        if let Decision::Assigned { replica, .. } | Decision::Remembered { replica, .. } =
+            &mut pick.decision
+        {
+            *replica = to;
+        }
+        (pick, listed)
+    }
+}
+
+/// Whether a member of the unit has just one replica to go to, whatever the load.
+fn has_one_place(unit: &Unit, view: &View, rules: &Rules) -> bool {
+    let mut usable = unit.holders.iter().filter(|holder| {
+        rules
+            .max_per_replica
+            .is_none_or(|k| holder.weight < k.get())
+            && view.has(holder.replica)
+    });
+    usable.next().is_some() && usable.next().is_none()
+}
+
+/// A replica for one request.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Choice {
+    /// Its index in the pool.
+    index: u32,
+    charge: u64,
+    /// Members of the unit, this one included.
+    members: u32,
+}
+
+impl Choice {
+    /// `follows`: something that it goes by was remembered.
+    fn pick(self, view: &View, follows: bool) -> Pick {
+        let (replica, group) = (self.index, self.members);
+        Pick {
+            decision: if follows || group > 1 {
+                Decision::Remembered { replica, group }
+            } else {
+                Decision::Assigned { replica, group }
+            },
+            charge: self.charge,
+            replica: view.hash(replica),
+        }
+    }
+}
+
+/// All that a choice for one request goes by.
+#[derive(Clone, Copy)]
+struct Choosing<'a> {
+    rules: &'a Rules,
+    view: &'a View,
+    total: &'a Total,
+    request: &'a Request,
+}
+
+impl Choosing<'_> {
+    /// One more member for a unit that there is, or else its first one where `first` finds a
+    /// replica.
+    fn change(
+        self,
+        unit: Option<&Unit>,
+        first: impl FnOnce(Self) -> Option<(u32, u64)>,
+    ) -> Change<Unit, Option<Choice>> {
+        let chosen = match unit {
+            Some(unit) => self.next(unit),
+            None => first(self),
+        };
+        let Some((index, charge)) = chosen else {
+            return Change::Keep(None);
+        };
+        let Some(replica) = self.view.hash(index) else {
+            return Change::Keep(None);
+        };
+        let mut unit = unit.cloned().unwrap_or_default();
+        unit.add(replica, 1, self.request.weight.max(1));
+        let members = unit.members;
+        let choice = Choice {
+            index,
+            charge,
+            members,
+        };
+        Change::Write(unit, Some(choice))
+    }
+
+    /// **Rules 6 and 7** for a later member: where the unit is already and has room, else the
+    /// least loaded with room, else the least loaded of all.
+    fn next(self, unit: &Unit) -> Option<(u32, u64)> {
+        let held = |hash: ReplicaHash| {
+            let holder = unit.holders.iter().find(|holder| holder.replica == hash);
+            holder.map_or(0, |holder| holder.weight)
+        };
+        let room = |weight: u32| self.rules.max_per_replica.is_none_or(|k| weight < k.get());
+        let chosen = self
+            .least(|hash| held(hash) > 0 && room(held(hash)), u64::MAX)
+            .or_else(|| self.least(|hash| room(held(hash)), u64::MAX))
+            .or_else(|| self.least(|_| true, u64::MAX))?;
+        let charge = match self.view.hash(chosen).map(held) {
+            Some(0) | None => first_charge(self.rules, self.request, 0),
+            Some(_) => later_charge(self.rules, self.request),
+        };
+        Some((chosen, charge))
+    }
+
+    /// **Rule 6** for the first member: where its first blocks are held, below the fair share,
+    /// else the least loaded.
+    fn first(self, prefix_holders: &HashSet<ReplicaHash>) -> Option<(u32, u64)> {
+        let matched = u64::from(self.rules.min_colocate_blocks);
+        let by_prefix = || self.least(|hash| prefix_holders.contains(&hash), self.fair_share());
+        let chosen = (!prefix_holders.is_empty()).then(by_prefix).flatten();
+        match chosen {
+            Some(index) => Some((index, first_charge(self.rules, self.request, matched))),
+            None => {
+                let index = self.least(|_| true, u64::MAX)?;
+                let holds = self.view.hash(index);
+                let holds = holds.is_some_and(|hash| prefix_holders.contains(&hash));
+                let matched = if holds { matched } else { 0 };
+                Some((index, first_charge(self.rules, self.request, matched)))
+            }
+        }
+    }
+
+    /// **Rule 4**, over what is in flight and this request.
+    fn fair_share(self) -> u64 {
+        let before: u64 = self.loads().map(|(_, _, load)| load).sum();
+        let all = before.saturating_add(first_charge(self.rules, self.request, 0));
+        all.div_ceil((self.view.len() as u64).max(1))
+    }
+
+    /// **Rule 9.** The least loaded of these replicas, if its load is below `below`.
+    fn least(self, among: impl Fn(ReplicaHash) -> bool, below: u64) -> Option<u32> {
+        let of = |(index, hash, load): (u32, ReplicaHash, u64)| {
+            let replica = self.view.pool.replicas.get(index as usize)?;
+            let running = replica.running.max(self.total.of(hash).requests);
+            Some((load, running, &replica.name, index))
+        };
+        self.loads()
+            .filter(|(_, hash, load)| *load < below && among(*hash))
+            .filter_map(of)
+            .min()
+            .map(|(.., index)| index)
+    }
+
+    fn loads(self) -> impl Iterator<Item = (u32, ReplicaHash, u64)> {
+        let of = move |(index, replica): (u32, &crate::replicas::Replica)| {
+            let hash = replica_hash(&replica.name);
+            (index, hash, self.total.of(hash).load())
+        };
+        self.view.replicas().map(of)
+    }
+
+    /// The replicas that hold the first blocks of a unit that begins, and whether any did before.
+    /// Where nobody does, the replica that this request is going to claims them, so that others
+    /// which begin alike and come at the same time go there too.
+    fn claim_prefix(
+        self,
+        memory: &Memory,
+        now: Moment,
+        shared: &mut dyn Shared,
+    ) -> Result<(HashSet<ReplicaHash>, bool), Refused> {
+        let Some(blocks) = prefix(self.rules, self.request) else {
+            return Ok((HashSet::new(), false));
+        };
+        let key = Key::prefix(&self.request.pool, blocks);
+        memory.change(now, key, shared, |known| {
+            let mut known = known.cloned().unwrap_or_default();
+            let before: HashSet<_> = known.holders.iter().map(|holder| holder.replica).collect();
+            let chosen = self.first(&before);
+            let Some(chosen) = chosen.and_then(|(index, _)| self.view.hash(index)) else {
+                return Change::Keep((HashSet::new(), false));
+            };
+            known.add(chosen, 1, 1);
+            let holders = known.holders.iter().map(|holder| holder.replica).collect();
+            Change::Write(known, (holders, !before.is_empty()))
+        })
+    }
+}
+
+/// The blocks by which different units are drawn together, if any are.
+pub(super) fn prefix<'a>(rules: &Rules, request: &'a Request) -> Option<&'a [u64]> {
+    match rules.min_colocate_blocks as usize {
+        0 => None,
+        blocks => request.blocks.get(..blocks),
+    }
+}
+
+impl Unit {
+    /// So many more members of this weight together, on this replica.
+    pub(super) fn add(&mut self, replica: ReplicaHash, members: u32, weight: u32) {
+        self.members = self.members.saturating_add(members);
+        match self
+            .holders
+            .iter_mut()
+            .find(|holder| holder.replica == replica)
+        {
+            Some(holder) => holder.weight = holder.weight.saturating_add(weight),
+            None => self.holders.push(Holder { replica, weight }),
+        }
+    }
+}
