@@ -21,8 +21,8 @@ const HEAD: usize = 30;
 /// A holder.
 const HOLDER: usize = 12;
 
-/// The most units of a bucket. With 100,000 units a bucket has 24.4 on average, and one in
-/// 200,000 buckets would have more than this.
+/// The most units of a bucket. 100,000 units are 24.4 a bucket on average, about 5 standard
+/// deviations below this.
 pub(super) const MOST_UNITS: usize = 48;
 /// The most bytes of a bucket, unless it is one unit alone.
 pub(super) const MOST_BYTES: usize = 8 << 10;

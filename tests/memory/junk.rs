@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use burst_prefix_cache::memory::{Key, Memory, Unit};
-use burst_prefix_cache::workers::Moment;
+use burst_prefix_cache::workers::{Cell, Moment};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -22,16 +22,14 @@ fn bucket() -> Vec<u8> {
         let unit = unit(1, number);
         put(Memory::new(LIFE), at(0), key(0, number), &unit, &mut fabric);
     }
-    fabric.cells[&burst_prefix_cache::workers::Cell::Memory(0)]
-        .0
-        .clone()
+    fabric.cells[&Cell::Memory(0)].0.clone()
 }
 
 /// Whatever stands in the cell, units can be read and written, and what is written is there.
 fn check(value: &[u8], now: Moment, at: Key) -> Option<Unit> {
     let memory = Memory::new(LIFE);
     let mut fabric = Fabric::default();
-    fabric.put(burst_prefix_cache::workers::Cell::Memory(0), value);
+    fabric.put(Cell::Memory(0), value);
     let known = memory.get(now, at, &mut fabric);
     if let Some(known) = &known {
         // Nothing is made up from less than it takes.
