@@ -6,5 +6,7 @@
 )]
 
 mod fabric;
+mod junk;
+mod laws;
 mod promises;
 mod sizes;
