@@ -137,8 +137,9 @@ fn prefix(exchange: &Exchange, config: &Config) -> Option<Prefix> {
 fn bounded(world: &World) -> Result<(), String> {
     /// Resuming more in one callback has killed a VM.
     const MOST_RESUMED: usize = 64;
-    /// The cells of one configuration.
-    const CELLS: usize = 2;
+    /// The cells of one configuration: the window, the slots, and where the admin is asked two
+    /// more.
+    const CELLS: usize = 4;
     if world.witness.most_resumed > MOST_RESUMED {
         return Err(format!("{} resumed at once", world.witness.most_resumed));
     }
