@@ -16,6 +16,8 @@
 mod adversarial;
 #[path = "fuzz/bodies.rs"]
 mod bodies;
+#[path = "fuzz/clusters.rs"]
+mod clusters;
 #[path = "fuzz/configuration.rs"]
 mod configuration;
 #[path = "fuzz/messages.rs"]

@@ -25,6 +25,8 @@ mod knob;
 mod mishaps;
 #[path = "wasm/outcomes.rs"]
 mod outcomes;
+#[path = "wasm/replicas.rs"]
+mod replicas;
 #[path = "wasm/schedules.rs"]
 mod schedules;
 

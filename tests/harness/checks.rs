@@ -161,7 +161,8 @@ fn group(exchange: &Exchange) -> Option<u64> {
 fn bounded(world: &World) -> Result<(), String> {
     /// Resuming more in one callback has killed a VM.
     const MOST_RESUMED: usize = 64;
-    /// The cells of one configuration beside those of lanes, loads and memory.
+    /// The cells of one configuration beside those of lanes, loads and memory: the slots, and two
+    /// where the admin is asked.
     const CELLS: usize = 3;
     if world.witness.most_resumed > MOST_RESUMED {
         return Err(format!("{} resumed at once", world.witness.most_resumed));

@@ -78,6 +78,7 @@ struct Exports {
     request_body: TypedFunc<(u32, u32, u32), u32>,
     request_trailers: TypedFunc<(u32, u32), u32>,
     response_headers: TypedFunc<(u32, u32, u32), u32>,
+    call_response: TypedFunc<(u32, u32, u32, u32, u32), ()>,
     log: TypedFunc<u32, ()>,
     done: TypedFunc<u32, u32>,
     delete: TypedFunc<u32, ()>,
@@ -86,13 +87,31 @@ struct Exports {
 /// A call into a VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Into {
-    ContextCreate { context: u32, root: u32 },
+    ContextCreate {
+        context: u32,
+        root: u32,
+    },
     VmStart,
-    Configure { size: u32 },
+    Configure {
+        size: u32,
+    },
     Tick,
-    QueueReady { token: u32 },
-    RequestHeaders { count: u32, end: bool },
-    RequestBody { size: u32, end: bool },
+    QueueReady {
+        token: u32,
+    },
+    CallResponse {
+        token: u32,
+        headers: usize,
+        body: usize,
+    },
+    RequestHeaders {
+        count: u32,
+        end: bool,
+    },
+    RequestBody {
+        size: u32,
+        end: bool,
+    },
     RequestTrailers,
     ResponseHeaders,
     Log,
@@ -130,13 +149,14 @@ impl Vm {
             "proxy_on_request_body",
             "proxy_on_request_trailers",
             "proxy_on_response_headers",
+            "proxy_on_http_call_response",
             "proxy_on_log",
             "proxy_on_done",
             "proxy_on_delete",
             "_initialize",
         ]
         .map(&mut export);
-        let [a, b, c, d, e, f, g, h, i, j, k, l, initialize] = functions;
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, initialize] = functions;
         let exports = Exports {
             context_create: a?.typed(&store)?,
             vm_start: b?.typed(&store)?,
@@ -147,9 +167,10 @@ impl Vm {
             request_body: g?.typed(&store)?,
             request_trailers: h?.typed(&store)?,
             response_headers: i?.typed(&store)?,
-            log: j?.typed(&store)?,
-            done: k?.typed(&store)?,
-            delete: l?.typed(&store)?,
+            call_response: j?.typed(&store)?,
+            log: k?.typed(&store)?,
+            done: l?.typed(&store)?,
+            delete: m?.typed(&store)?,
         };
         let initialize = initialize?.typed::<(), ()>(&store)?;
         initialize.call_async(&mut store, ()).await?;
@@ -184,6 +205,16 @@ impl Vm {
             Into::QueueReady { token } => {
                 let ready = &exports.queue_ready;
                 ready.call_async(store, (context, token)).await?;
+            }
+            Into::CallResponse {
+                token,
+                headers,
+                body,
+            } => {
+                let response = &exports.call_response;
+                let (headers, body) = (u32::try_from(headers)?, u32::try_from(body)?);
+                let arguments = (context, token, headers, body, 0);
+                response.call_async(store, arguments).await?;
             }
             Into::RequestHeaders { count, end } => {
                 let headers = &exports.request_headers;

@@ -6,6 +6,7 @@
 //! callback and let other workers go on. Nothing is left to chance but by the seed.
 
 mod abi;
+mod admin;
 mod call;
 mod checks;
 mod engine;
@@ -20,6 +21,7 @@ mod wasi;
 mod witness;
 mod world;
 
+pub(crate) use admin::Reply;
 pub(crate) use checks::wrongs;
 pub(crate) use exchange::{Client, Fate, Part};
 pub(crate) use proxy::Proxy;

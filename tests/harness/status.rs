@@ -7,6 +7,7 @@ pub(crate) enum Status {
     BadArgument = 2,
     Empty = 7,
     CasMismatch = 8,
+    InternalFailure = 10,
 }
 
 impl Status {

@@ -65,6 +65,8 @@ impl Thread {
                 generation,
                 ..
             } => self.tick(vm, root, generation).await,
+            Event::Answer { vm, token, .. } => self.answer(vm, token).await,
+            Event::Start { .. } => self.started().await.map(drop),
             Event::Trap { calls, .. } => {
                 let Some(vm) = self.vm.as_ref().map(|vm| vm.number) else {
                     return Ok(());
@@ -223,6 +225,26 @@ impl Thread {
             }
             world.arm(vm, root);
         }
+        self.go_on().await
+    }
+
+    /// A call that the VM made is answered, or has failed.
+    async fn answer(&mut self, vm: usize, token: u32) -> Done {
+        let (root, into) = {
+            let mut world = self.world();
+            let Some((root, answer)) = world.answer(vm, token) else {
+                return Ok(());
+            };
+            let into = Into::CallResponse {
+                token,
+                headers: answer.headers.as_ref().map_or(0, |headers| headers.0.len()),
+                body: answer.body.len(),
+            };
+            world.machines[vm].answer = Some(answer);
+            (root, into)
+        };
+        self.call(Callback::Root, root, into).await?;
+        self.world().machines[vm].answer = None;
         self.go_on().await
     }
 

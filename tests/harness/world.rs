@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use burst_prefix_cache::config::Config;
 use fastrand::Rng;
 
+use super::admin::{Admin, Answer};
 use super::exchange::{Client, Exchange, Fate, Headers};
 use super::fabric::Fabric;
 use super::witness::Witness;
@@ -34,6 +35,14 @@ pub(crate) enum Event {
         root: u32,
         generation: u32,
     },
+    /// A call of the thread's VM is answered.
+    Answer {
+        thread: usize,
+        vm: usize,
+        token: u32,
+    },
+    /// The thread gets its VM, before any request needs it.
+    Start { thread: usize },
     /// The thread's VM traps at its so many-th host call from now; 0 = now.
     Trap { thread: usize, calls: u32 },
     /// The thread learns of a new configuration, by its index.
@@ -96,6 +105,8 @@ pub(crate) struct Machine {
     pub(crate) resumed: VecDeque<usize>,
     /// The host calls left until it traps.
     pub(crate) traps_in: Option<u32>,
+    /// The answer whose callback is running.
+    pub(crate) answer: Option<Answer>,
     /// The names of its metrics, by their ids.
     pub(crate) metrics: Vec<String>,
 }
@@ -127,6 +138,7 @@ pub(crate) struct World {
     pub(crate) agenda: BTreeMap<(u64, u64), Event>,
     planned: u64,
     pub(crate) fabric: Fabric,
+    pub(crate) admin: Admin,
     pub(crate) witness: Witness,
 }
 
@@ -157,6 +169,7 @@ impl World {
             agenda: BTreeMap::new(),
             planned: 0,
             fabric: Fabric::default(),
+            admin: Admin::default(),
             witness: Witness::default(),
         };
         for client in clients {
@@ -191,6 +204,8 @@ impl World {
             | Event::Log(request) => self.exchanges[request].client.thread,
             Event::Notify { thread, .. }
             | Event::Tick { thread, .. }
+            | Event::Answer { thread, .. }
+            | Event::Start { thread }
             | Event::Trap { thread, .. }
             | Event::Configure { thread, .. } => thread,
         }
@@ -221,6 +236,7 @@ impl World {
             effective: 0,
             resumed: VecDeque::new(),
             traps_in: None,
+            answer: None,
             metrics: Vec::new(),
         });
         self.threads[thread].vm = Some(number);

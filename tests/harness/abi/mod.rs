@@ -14,6 +14,7 @@ macro_rules! host {
     };
 }
 
+mod calls;
 mod shared;
 mod streams;
 
@@ -24,6 +25,7 @@ use super::status::Status;
 use super::world::World;
 
 pub(super) fn link(linker: &mut Linker<Host>) -> Result<()> {
+    calls::link(linker)?;
     shared::link(linker)?;
     streams::link(linker)?;
     link_rest(linker)
@@ -99,11 +101,16 @@ fn link_rest(linker: &mut Linker<Host>) -> Result<()> {
     Ok(())
 }
 
+const GAUGE: u32 = 1;
+
 fn record(world: &mut World, vm: usize, id: u32, by: u64) -> Result<(), Status> {
     let name = world.machines[vm].metrics.get(id as usize);
     let metric = name.and_then(|name| world.witness.metrics.get_mut(name));
     let metric = metric.ok_or(Status::NotFound)?;
-    metric.sum += by;
+    metric.sum = match metric.kind {
+        GAUGE => by,
+        _ => metric.sum + by,
+    };
     metric.times += 1;
     Ok(())
 }

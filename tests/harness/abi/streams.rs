@@ -10,7 +10,9 @@ use crate::harness::world::World;
 const REQUEST_HEADERS: u32 = 0;
 const REQUEST_TRAILERS: u32 = 1;
 const RESPONSE_HEADERS: u32 = 2;
+const CALL_RESPONSE_HEADERS: u32 = 6;
 const REQUEST_BODY: u32 = 0;
+const CALL_RESPONSE_BODY: u32 = 4;
 const PLUGIN_CONFIGURATION: u32 = 7;
 
 pub(super) fn link(linker: &mut Linker<Host>) -> Result<()> {
@@ -118,6 +120,11 @@ fn with_headers<T>(
     map: u32,
     act: impl FnOnce(&mut Headers) -> T,
 ) -> Result<T, Status> {
+    if map == CALL_RESPONSE_HEADERS {
+        let answer = world.machines[vm].answer.as_mut();
+        let headers = answer.and_then(|answer| answer.headers.as_mut());
+        return headers.map(act).ok_or(Status::BadArgument);
+    }
     let exchange = world.acts_on(vm).ok_or(Status::BadArgument)?;
     let headers = match map {
         REQUEST_HEADERS => exchange.request_headers()?,
@@ -134,6 +141,12 @@ fn buffer_of(world: &mut World, vm: usize, buffer: u32) -> Result<Vec<u8>, Statu
             .acts_on(vm)
             .map(|exchange| exchange.buffer.clone())
             .ok_or(Status::NotFound),
+        CALL_RESPONSE_BODY => {
+            let answer = world.machines[vm].answer.as_ref();
+            answer
+                .map(|answer| answer.body.clone())
+                .ok_or(Status::NotFound)
+        }
         PLUGIN_CONFIGURATION => {
             let root = world.acts_on_root(vm);
             let config = world.machines[vm].roots.get(&root).map(|root| root.config);
