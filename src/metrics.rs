@@ -64,3 +64,7 @@ pub const NOT_SERVED: &str = "burst_prefix_cache.placed_not_served_requests_tota
 
 /// Counter of hints of clients about their groups that were ignored since they make no sense.
 pub const IGNORED_HINTS: &str = "burst_prefix_cache.ignored_hints_total";
+
+/// Gauge of the requests that the filter sent to a replica of its choice and that are not over, on
+/// all workers; as of the last half second.
+pub const IN_FLIGHT: &str = "burst_prefix_cache.in_flight_requests";

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::one::prefix;
 use super::view::{Listed, MOST_LISTED, View};
-use super::{Decision, Pick, Picker, Request};
+use super::{Decision, Pick, Picker, Request, expected};
 use crate::load::{ReplicaHash, replica_hash};
 use crate::memory::{Change, Key};
 use crate::placement::{self, Before, Candidates, HeldPrefix, place_after};
@@ -109,16 +109,25 @@ impl Picker {
     ) {
         let total = self.total(now, me, shared);
         let remembers = self.memory.is_some();
+        let expected = if remembers {
+            expected(&self.rules, &total)
+        } else {
+            0
+        };
         let pool = Rc::clone(&lists.pool);
         let replicas: Vec<placement::Replica<'_>> = pool
             .replicas
             .iter()
             .map(|replica| {
-                let carried = total.of(replica_hash(&replica.name));
+                let hash = replica_hash(&replica.name);
                 placement::Replica {
                     name: &replica.name,
-                    running: replica.running.max(carried.requests).into(),
-                    load: if remembers { carried.load() } else { 0 },
+                    running: replica.running.max(total.of(hash).requests).into(),
+                    load: if remembers {
+                        total.load(hash, expected)
+                    } else {
+                        0
+                    },
                 }
             })
             .collect();
@@ -145,9 +154,11 @@ impl Picker {
             .collect();
         let before = Before {
             place_all: remembers,
+            expected,
             held: &held,
         };
         let placement = place_after(&self.rules, &replicas, &requests, &before);
+        let mut begun = HashSet::new();
         for (index, member) in batch.iter().enumerate() {
             match placement.assigned(index) {
                 Some(replica) => {
@@ -155,6 +166,12 @@ impl Picker {
                     let group = placement.group(index);
                     let charge = placement.charge(index);
                     lists.pick(member, replica, group, charge, picks);
+                    if remembers
+                        && begun.insert(member.request.unit())
+                        && let Some((pick, _)) = picks.get_mut(member.place)
+                    {
+                        pick.begins = true;
+                    }
                 }
                 None => {
                     let nobody = views
@@ -371,6 +388,7 @@ impl<'a> Lists<'a> {
             },
             charge,
             replica: Some(replica_hash(name)),
+            begins: false,
         };
         let number = self.number(member.list);
         if let Some(slot) = picks.get_mut(member.place) {
