@@ -142,7 +142,9 @@ async fn an_admin_that_fails_is_counted_by_cause_and_leaves_the_last_good_list()
     let huge = vec![b' '; (16 << 20) + 1];
     for (reply, cause) in [
         (Reply::Answer(503, Vec::new()), "status"),
+        (Reply::Answer(200, Vec::new()), "json"),
         (Reply::Answer(200, b"<html>".to_vec()), "json"),
+        (Reply::Broken, "status"),
         (Reply::Answer(200, clusters(255).repeat(2)), "json"),
         (Reply::Answer(200, huge), "size"),
         (Reply::Silence, "timeout"),
