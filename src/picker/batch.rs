@@ -46,9 +46,11 @@ impl Picker {
             for place in places {
                 if let Some(request) = members.get(place) {
                     let list = lists.of(request.subset.as_deref());
+                    let unit = request.unit();
                     batch.push(Member {
                         place,
                         request,
+                        unit,
                         list,
                     });
                 }
@@ -58,7 +60,7 @@ impl Picker {
             self.place_pool(now, &batch, &mut lists, picks, me, shared);
             let placed_before = self.remember(now, &batch, picks, shared);
             if !placed_before.is_empty() {
-                batch.retain(|member| placed_before.contains(&member.request.unit()));
+                batch.retain(|member| placed_before.contains(&member.unit));
                 self.place_followers(now, &mut batch, &mut lists, picks, me, shared);
             }
         }
@@ -76,19 +78,25 @@ impl Picker {
         me: Option<WorkerId>,
         shared: &mut dyn Shared,
     ) {
-        if self.memory.is_none() {
+        let Some(memory) = self.memory else {
             return;
-        }
-        let mut known: HashMap<Key, bool> = HashMap::new();
+        };
+        let asked: Vec<(Key, Key)> = batch
+            .iter()
+            .map(|member| (member.unit, member.unit))
+            .collect();
+        let mut known = HashSet::new();
+        // Nothing is written, so nothing can be refused.
+        let _looked = memory.change_many(now, &asked, shared, |key, unit| {
+            if unit.is_some() {
+                known.insert(*key);
+            }
+            Change::Keep(())
+        });
         batch.retain(|member| {
-            let key = member.request.unit();
-            let is_known = *known.entry(key).or_insert_with(|| {
-                let memory = self.memory.as_ref();
-                memory.is_some_and(|memory| memory.get(now, key, shared).is_some())
-            });
             let view = lists.view(member.list);
-            let follow = || self.follow(now, key, member.request, &view, me, shared);
-            let Some(pick) = is_known.then(follow).flatten() else {
+            let follow = || self.follow(now, member.unit, member.request, &view, me, shared);
+            let Some(pick) = known.contains(&member.unit).then(follow).flatten() else {
                 return true;
             };
             if let Decision::Remembered { replica, group } = pick.decision {
@@ -167,7 +175,7 @@ impl Picker {
                     let charge = placement.charge(index);
                     lists.pick(member, replica, group, charge, picks);
                     if remembers
-                        && begun.insert(member.request.unit())
+                        && begun.insert(member.unit)
                         && let Some((pick, _)) = picks.get_mut(member.place)
                     {
                         pick.begins = true;
@@ -251,7 +259,7 @@ impl Picker {
                 continue;
             };
             let weight = member.request.weight.max(1);
-            let unit = changes.entry(member.request.unit()).or_default();
+            let unit = changes.entry(member.unit).or_default();
             let run = unit.on.entry(replica).or_default();
             *run = (run.0.saturating_add(1), run.1.saturating_add(weight));
             if let Some(blocks) = prefix(&self.rules, member.request) {
@@ -297,6 +305,7 @@ struct Member<'a> {
     /// Its place in the window.
     place: usize,
     request: &'a Request,
+    unit: Key,
     /// The number of its candidates among those of its pool.
     list: u32,
 }
