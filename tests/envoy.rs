@@ -21,6 +21,8 @@ mod burst;
 mod configuration;
 #[path = "envoy/flat.rs"]
 mod flat;
+#[path = "envoy/hints.rs"]
+mod hints;
 #[path = "envoy/leaving.rs"]
 mod leaving;
 #[path = "envoy/memory.rs"]
