@@ -83,10 +83,10 @@ impl Book {
     }
 
     /// This worker placed a load on a replica just now, for whichever worker.
-    pub fn placed(&mut self, now: Moment, replica: ReplicaHash, charge: u64) {
+    pub fn placed(&mut self, now: Moment, replica: ReplicaHash, load: f32) {
         if self.half_life.is_some() {
             self.fade(now);
-            *self.lately.entry(replica).or_default() += charge as f32;
+            *self.lately.entry(replica).or_default() += load;
             self.is_written = false;
         }
     }

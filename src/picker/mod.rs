@@ -26,6 +26,9 @@ use crate::replicas::{Directory, Source};
 use crate::workers::{Moment, Shared, WorkerId};
 use view::View;
 
+/// Requests that are expected to follow a unit's first ones, as far as balance goes.
+const SIBLINGS: f32 = 2.0;
+
 /// A request that asks to be placed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Request {
@@ -152,6 +155,27 @@ impl Picker {
     ) -> Rc<Listed> {
         let view = self.view(pool, subset, shared);
         self.list(view)
+    }
+
+    /// This worker made a pick just now, for whichever worker. It counts as placed lately, and so
+    /// do [`SIBLINGS`] that are likely to follow a new unit: they go where it is, whatever the
+    /// load there, so the units themselves must be shared out. By loads as they are, one step of
+    /// 32 groups of 8 in 14 put more than 1.3 times its share on a replica; with two siblings none,
+    /// and with many more it would be the small groups that are shared out badly.
+    pub(crate) fn placed(&mut self, now: Moment, pick: Pick) {
+        let Some(replica) = pick.replica else {
+            return;
+        };
+        let siblings = match (self.rules.balance_by, pick.decision) {
+            (BalanceBy::Requests, Decision::Assigned { group, .. }) => {
+                SIBLINGS / group.max(1) as f32
+            }
+            (BalanceBy::Requests, Decision::Remembered { group: 1, .. }) => SIBLINGS,
+            // Where tokens are balanced those who follow bring next to nothing.
+            _ => 0.0,
+        };
+        let load = pick.charge as f32 * (1.0 + siblings);
+        self.book.placed(now, replica, load);
     }
 
     fn view(&mut self, pool: &str, subset: Option<&[String]>, shared: &mut dyn Shared) -> View {

@@ -226,7 +226,7 @@ impl Worker {
     fn begin(&mut self, now: Moment, stream: StreamId, pick: Pick) {
         if let Some(replica) = pick.replica {
             self.picker.book.begin(stream, replica, pick.charge);
-            self.picker.book.placed(now, replica, pick.charge);
+            self.picker.placed(now, pick);
         }
     }
 
