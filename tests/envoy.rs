@@ -23,6 +23,8 @@ mod configuration;
 mod discovery;
 #[path = "envoy/flat.rs"]
 mod flat;
+#[path = "envoy/hints.rs"]
+mod hints;
 #[path = "envoy/leaving.rs"]
 mod leaving;
 #[path = "envoy/memory.rs"]

@@ -61,16 +61,24 @@ impl Hints {
     /// Reads the hints of the current context's request.
     pub(super) fn read() -> Self {
         let mut hints = Self::default();
-        if let Some(id) = host::header(Headers::Request, GROUP_ID) {
-            hints.group = group_id(&id);
+        if let Some(id) = hint(GROUP_ID) {
+            hints.group = id.and_then(|id| group_id(&id));
             hints.ignored += u64::from(hints.group.is_none());
         }
-        if let Some(size) = host::header(Headers::Request, GROUP_SIZE) {
-            hints.group_size = group_size(&size);
+        if let Some(size) = hint(GROUP_SIZE) {
+            hints.group_size = size.and_then(|size| group_size(&size));
             hints.ignored += u64::from(hints.group_size.is_none());
         }
         hints
     }
+}
+
+/// A hint of the current context's request, if it has one; inside it none, where it stands there
+/// more than once.
+fn hint(name: &str) -> Option<Option<Vec<u8>>> {
+    let first = host::header(Headers::Request, name)?;
+    let is_alone = host::all_of_header(name).is_some_and(|all| all == first);
+    Some(is_alone.then_some(first))
 }
 
 /// A name that is not longer than any sensible one, of printable characters.
@@ -90,7 +98,7 @@ fn group_size(text: &[u8]) -> Option<NonZeroU32> {
 /// The replicas that a gateway before this one narrows a request to, sorted; none where it says
 /// nothing.
 pub(super) fn subset() -> Option<Vec<String>> {
-    let list = host::header(Headers::Request, SUBSET)?;
+    let list = host::all_of_header(SUBSET)?;
     let mut subset: Vec<String> = String::from_utf8_lossy(&list)
         .split(',')
         .filter_map(|name| name.trim().parse::<SocketAddr>().ok())

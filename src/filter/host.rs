@@ -125,7 +125,7 @@ fn returned(call: impl FnOnce(*mut *mut u8, *mut usize) -> u32) -> Result<Vec<u8
     Ok(unsafe { Vec::from_raw_parts(data, size, size) })
 }
 
-/// The value of a header; several of that name come joined.
+/// The value of a header; of several of that name Envoy gives the first.
 pub(super) fn header(map: Headers, name: &str) -> Option<Vec<u8>> {
     returned(|value, size| {
         // SAFETY: the name is valid for reads, the returns are valid for writes.
@@ -184,6 +184,13 @@ pub(super) fn property(path: &[&str]) -> Option<Vec<u8>> {
         unsafe { proxy_get_property(path.as_ptr(), path.len(), value, size) }
     })
     .ok()
+}
+
+/// All values of a header of the current context's request, joined by commas.
+pub(super) fn all_of_header(name: &str) -> Option<Vec<u8>> {
+    let first = header(Headers::Request, name)?;
+    // A host that knows no such property is taken at its word.
+    Some(property(&["request", "headers", name]).unwrap_or(first))
 }
 
 /// Makes the following calls act on another context.

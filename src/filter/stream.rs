@@ -99,7 +99,7 @@ impl Stream {
         if !header("upgrade").is_empty() {
             return Err(Status::Skipped("upgrade"));
         }
-        let encoding = header("content-encoding");
+        let encoding = host::all_of_header("content-encoding").unwrap_or_default();
         if !encoding.is_empty() && !encoding.eq_ignore_ascii_case(b"identity") {
             return Err(Status::Skipped("encoding"));
         }

@@ -114,6 +114,12 @@ async fn what_cannot_be_placed_is_not_held() {
         (&[], "", 400, "skipped;reason=no-body"),
         (&[GZIP], hello, 415, "skipped;reason=encoding"),
         (
+            &[("content-encoding", "identity"), GZIP],
+            hello,
+            415,
+            "skipped;reason=encoding",
+        ),
+        (
             &[("Content-Encoding", "GZIP")],
             hello,
             415,

@@ -31,6 +31,13 @@ impl Headers {
         (!values.is_empty()).then(|| values.join(&b","[..]))
     }
 
+    /// The first value of that name, as Envoy gives it to a filter.
+    pub(crate) fn first(&self, name: &str) -> Option<Vec<u8>> {
+        let name = name.to_lowercase();
+        let mut values = self.0.iter().filter(|(known, _)| *known == name);
+        values.next().map(|(_, value)| value.clone())
+    }
+
     pub(crate) fn text(&self, name: &str) -> Option<String> {
         self.get(name)
             .map(|value| String::from_utf8_lossy(&value).into_owned())

@@ -9,6 +9,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Builder;
 use xxhash_rust::xxh64::Xxh64;
 
+/// How the names of the headers begin that are sent back, after `x-echo-`.
+const ECHOED: [&str; 2] = ["x-burst-", "x-gateway-destination-endpoint"];
+
 /// Starts four, and tells their addresses. They run until the test's process ends.
 pub(crate) fn start() -> Vec<String> {
     let listeners: Vec<std::net::TcpListener> = (0..4)
@@ -47,7 +50,7 @@ async fn serve(listener: TcpListener) {
 
 /// Reads one request and answers it.
 async fn answer(stream: &mut BufReader<TcpStream>, address: &str) -> io::Result<()> {
-    let (mut length, mut status, mut endpoint) = (0, String::new(), String::new());
+    let (mut length, mut echo) = (0, String::new());
     let mut line = String::new();
     loop {
         line.clear();
@@ -62,22 +65,17 @@ async fn answer(stream: &mut BufReader<TcpStream>, address: &str) -> io::Result<
         };
         match name {
             "content-length" => length = value.parse().unwrap(),
-            "x-burst-prefix-cache" => value.clone_into(&mut status),
-            "x-gateway-destination-endpoint" => value.clone_into(&mut endpoint),
+            name if ECHOED.iter().any(|begin| name.starts_with(begin)) => {
+                echo.push_str(&format!("x-echo-{name}: {value}\r\n"));
+            }
             _ => {}
         }
     }
     let hash = read_body(stream, length).await?;
-    let mut head = format!(
+    let head = format!(
         "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nx-body-xxh64: {hash:016x}\r\n\
-         x-served-by: {address}\r\nx-echo-x-burst-prefix-cache: {status}\r\n"
+         x-served-by: {address}\r\n{echo}\r\nok"
     );
-    if !endpoint.is_empty() {
-        head.push_str(&format!(
-            "x-echo-x-gateway-destination-endpoint: {endpoint}\r\n"
-        ));
-    }
-    head.push_str("\r\nok");
     stream.get_mut().write_all(head.as_bytes()).await
 }
 

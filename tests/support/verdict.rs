@@ -43,7 +43,7 @@ pub(crate) fn is_late(answer: &Answer, window_ms: u32) -> bool {
 }
 
 /// How long the filter held it; none where it did not.
-fn wait_ms(answer: &Answer) -> Option<u64> {
+pub(crate) fn wait_ms(answer: &Answer) -> Option<u64> {
     let (_, wait) = answer.decision().split_once(WAIT)?;
     wait.parse().ok()
 }

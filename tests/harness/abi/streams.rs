@@ -22,7 +22,7 @@ pub(super) fn link(linker: &mut Linker<Host>) -> Result<()> {
         |call, map: u32, key: u32, key_size: u32, value: u32, value_size: u32| {
             let key = call.text(key, key_size)?;
             let found = with_headers(&mut call.world(), call.vm, map, |headers| {
-                headers.get(&key).ok_or(Status::NotFound)
+                headers.first(&key).ok_or(Status::NotFound)
             });
             call.give(found.and_then(|found| found), value, value_size)
                 .await
@@ -172,6 +172,13 @@ fn property(world: &mut World, vm: usize, path: &str) -> Result<Vec<u8>, Status>
             }
             None => Err(Status::NotFound),
         },
-        _ => Err(Status::NotFound),
+        path => {
+            let name = path.strip_prefix("request\0headers\0");
+            let name = name.ok_or(Status::NotFound)?;
+            exchange
+                .request_headers()?
+                .get(name)
+                .ok_or(Status::NotFound)
+        }
     }
 }
