@@ -1,0 +1,183 @@
+//! The numbers, as a table, and what of them should not be.
+
+use std::time::Duration;
+
+use super::step::{GROUP_SIZE, GROUPS, MEMORY, Policy, QUIET, Run, Step, WORKERS};
+
+/// The least co-location of a step that the filter remembers.
+const COLOCATION: f64 = 0.99;
+/// The most requests on a replica, in fair shares.
+const BUSIEST: f64 = 1.3;
+/// How much longer than its window a request may wait in a healthy Envoy: a late timer, a message
+/// to the owner and one back, and what a worker does in between.
+const LATE: Duration = Duration::from_millis(20);
+
+/// The steps of all seeds with one policy and window.
+pub(crate) struct Point {
+    pub(crate) step: Step,
+    pub(crate) policy: Policy,
+    pub(crate) window: Option<Duration>,
+    /// The mean over the seeds.
+    pub(crate) colocation: f64,
+    replicas_a_group: f64,
+    busiest: f64,
+    /// The seed where each was worst, and how bad.
+    least_colocation: (f64, usize),
+    most_busy: (f64, usize),
+    /// Of all requests, ascending.
+    waits: Vec<Duration>,
+}
+
+impl Point {
+    pub(crate) fn of(step: Step, policy: Policy, window: Option<Duration>, runs: Vec<Run>) -> Self {
+        let mean = |of: fn(&Run) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
+        let seeds = || runs.iter().enumerate();
+        let worst = |of: fn(&Run) -> f64| {
+            let values = seeds().map(|(seed, run)| (of(run), seed));
+            values
+                .min_by(|one, other| one.0.total_cmp(&other.0))
+                .unwrap_or_default()
+        };
+        let most_busy = worst(|run| -run.busiest);
+        let least_colocation = worst(|run| run.colocation);
+        let (colocation, replicas_a_group) =
+            (mean(|run| run.colocation), mean(|run| run.replicas_a_group));
+        let busiest = mean(|run| run.busiest);
+        let mut waits: Vec<Duration> = runs.into_iter().flat_map(|run| run.waits).collect();
+        waits.sort_unstable();
+        Self {
+            step,
+            policy,
+            window,
+            colocation,
+            replicas_a_group,
+            busiest,
+            least_colocation,
+            most_busy: (-most_busy.0, most_busy.1),
+            waits,
+        }
+    }
+
+    pub(crate) fn is_of(&self, (replicas, lasts_ms): (usize, u64)) -> bool {
+        self.step.replicas == replicas && self.step.lasts == Duration::from_millis(lasts_ms)
+    }
+
+    /// The wait that so many of a hundred requests do not exceed, in milliseconds.
+    pub(crate) fn wait_ms(&self, percent: usize) -> f64 {
+        let last = self.waits.len().saturating_sub(1);
+        let wait = self.waits.get(last * percent / 100);
+        wait.map_or(0.0, |wait| wait.as_secs_f64() * 1e3)
+    }
+
+    fn window_ms(&self) -> String {
+        let window = self.window.map(|window| window.as_millis().to_string());
+        window.unwrap_or_else(|| "–".into())
+    }
+
+    /// What should not be, with the seed that shows it.
+    fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        if matches!(self.policy, Policy::NoFilter | Policy::Reference) {
+            return faults;
+        }
+        let ((colocation, of), (busiest, at)) = (self.least_colocation, self.most_busy);
+        if colocation < COLOCATION {
+            faults.push(format!(
+                "co-location {:.1} % with seed {of}",
+                colocation * 100.0
+            ));
+        }
+        if busiest > BUSIEST {
+            faults.push(format!(
+                "a replica with {busiest:.2} fair shares with seed {at}"
+            ));
+        }
+        let most = self.window.map_or(Duration::ZERO, |window| window + LATE);
+        let longest = self.waits.last().copied().unwrap_or_default();
+        if longest > most {
+            faults.push(format!("a wait of {} ms", longest.as_millis()));
+        }
+        faults
+    }
+
+    fn title(&self) -> String {
+        let Step {
+            replicas,
+            lasts,
+            spread,
+        } = self.step;
+        format!(
+            "{replicas} replicas, {} ms a request, arrivals over {} ms, {}, window {}",
+            lasts.as_millis(),
+            spread.as_millis(),
+            self.policy.name(),
+            self.window_ms(),
+        )
+    }
+}
+
+/// As Markdown.
+pub(crate) fn text(points: &[Point]) -> String {
+    let mut text = format!(
+        "# Co-location and wait over the window\n\n\
+         A step of {GROUPS} groups of {GROUP_SIZE} requests in shuffled order, whose arrivals are \
+         spread evenly, through {WORKERS} workers under a simulated clock; the reference's windows, \
+         which forget, in one. Memory is {} s, the quiet period {} ms.\n\n\
+         - **co-location**: of all requests, those on the replica where most of their group are; a \
+         group of which each is elsewhere counts 1 of {GROUP_SIZE}. The mean over the seeds, and \
+         the lowest. A request without affinity goes where `least_request` sends it: of two random \
+         replicas the one with fewer requests in flight.\n\
+         - **replicas**: that a group was sent to, on the mean: how often its prompt is prefilled.\n\
+         - **wait**: in ms, of all requests of all seeds.\n\
+         - **busiest**: the requests on the busiest replica, in fair shares. The mean over the \
+         seeds, and the highest.\n",
+        MEMORY.as_secs(),
+        QUIET.as_millis(),
+    );
+    let mut last = None;
+    for point in points {
+        let Step {
+            replicas,
+            lasts,
+            spread,
+        } = point.step;
+        if last != Some(point.step) {
+            last = Some(point.step);
+            text.push_str(&format!(
+                "\n## {replicas} replicas, {} ms a request, arrivals over {} ms\n\n\
+                 | {:<20} | window | co-location | lowest | replicas | wait p50 |    p95 |    max | busiest | highest |\n\
+                 |-{:-<20}-|-------:|------------:|-------:|---------:|---------:|-------:|-------:|--------:|--------:|\n",
+                lasts.as_millis(),
+                spread.as_millis(),
+                "",
+                "",
+            ));
+        }
+        text.push_str(&format!(
+            "| {:<20} | {:>6} | {:>9.1} % | {:>4.1} % | {:>8.2} | {:>8.1} | {:>6.1} | {:>6.1} | {:>7.2} | {:>7.2} |\n",
+            point.policy.name(),
+            point.window_ms(),
+            point.colocation * 100.0,
+            point.least_colocation.0 * 100.0,
+            point.replicas_a_group,
+            point.wait_ms(50),
+            point.wait_ms(95),
+            point.wait_ms(100),
+            point.busiest,
+            point.most_busy.0,
+        ));
+    }
+    let faults: Vec<String> = points
+        .iter()
+        .filter(|point| !point.faults().is_empty())
+        .map(|point| format!("- {}: {}", point.title(), point.faults().join("; ")))
+        .collect();
+    let verdict = if faults.is_empty() {
+        "No step with memory is below 99 % of co-location, no replica above 1.3 fair shares, and \
+         nobody waits more than 20 ms longer than the window.\n"
+            .to_owned()
+    } else {
+        format!("What should not be:\n\n{}\n", faults.join("\n"))
+    };
+    text + "\n" + &verdict
+}
