@@ -31,7 +31,7 @@ use step::{Policy, Step};
 
 const WINDOWS_MS: [u64; 11] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 1500];
 const SPREADS_MS: [u64; 4] = [0, 50, 300, 860];
-/// The replicas, and how long a request takes there. The first of them is drawn.
+/// The replicas, and how long a request takes there, in milliseconds. The first is drawn.
 const FLEETS: [(usize, u64); 4] = [(4, 200), (4, 1), (8, 200), (8, 1)];
 const SEEDS: u64 = 20;
 

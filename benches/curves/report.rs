@@ -1,5 +1,6 @@
 //! The numbers, as a table, and what of them should not be.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::step::{GROUP_SIZE, GROUPS, MEMORY, Policy, QUIET, Run, Step, WORKERS};
@@ -12,6 +13,14 @@ const BUSIEST: f64 = 1.3;
 /// to the owner and one back, and what a worker does in between.
 const LATE: Duration = Duration::from_millis(20);
 
+/// What should not be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fault {
+    Scattered,
+    Uneven,
+    Late,
+}
+
 /// The steps of all seeds with one policy and window.
 pub(crate) struct Point {
     pub(crate) step: Step,
@@ -20,7 +29,7 @@ pub(crate) struct Point {
     /// The mean over the seeds.
     pub(crate) colocation: f64,
     replicas_a_group: f64,
-    busiest: f64,
+    pub(crate) busiest: f64,
     /// The seed where each was worst, and how bad.
     least_colocation: (f64, usize),
     most_busy: (f64, usize),
@@ -74,28 +83,26 @@ impl Point {
         window.unwrap_or_else(|| "–".into())
     }
 
-    /// What should not be, with the seed that shows it.
-    fn faults(&self) -> Vec<String> {
+    /// What should not be, with the seed that shows it, and how far it is off its bound.
+    fn faults(&self) -> Vec<(Fault, f64, String)> {
         let mut faults = Vec::new();
         if matches!(self.policy, Policy::NoFilter | Policy::Reference) {
             return faults;
         }
         let ((colocation, of), (busiest, at)) = (self.least_colocation, self.most_busy);
         if colocation < COLOCATION {
-            faults.push(format!(
-                "co-location {:.1} % with seed {of}",
-                colocation * 100.0
-            ));
+            let told = format!("co-location of {:.1} % with seed {of}", colocation * 100.0);
+            faults.push((Fault::Scattered, COLOCATION - colocation, told));
         }
         if busiest > BUSIEST {
-            faults.push(format!(
-                "a replica with {busiest:.2} fair shares with seed {at}"
-            ));
+            let told = format!("a replica with {busiest:.2} fair shares with seed {at}");
+            faults.push((Fault::Uneven, busiest - BUSIEST, told));
         }
         let most = self.window.map_or(Duration::ZERO, |window| window + LATE);
         let longest = self.waits.last().copied().unwrap_or_default();
         if longest > most {
-            faults.push(format!("a wait of {} ms", longest.as_millis()));
+            let told = format!("a wait of {} ms", longest.as_millis());
+            faults.push((Fault::Late, (longest - most).as_secs_f64(), told));
         }
         faults
     }
@@ -167,17 +174,31 @@ pub(crate) fn text(points: &[Point]) -> String {
             point.most_busy.0,
         ));
     }
-    let faults: Vec<String> = points
-        .iter()
-        .filter(|point| !point.faults().is_empty())
-        .map(|point| format!("- {}: {}", point.title(), point.faults().join("; ")))
-        .collect();
-    let verdict = if faults.is_empty() {
+    // Of each kind, fleet and policy the worst; there may be many.
+    let mut worst: BTreeMap<_, (usize, f64, String)> = BTreeMap::new();
+    for point in points {
+        for (fault, by, told) in point.faults() {
+            let kind = (fault, point.step.replicas, point.step.lasts, point.policy);
+            let (count, most, line) = worst.entry(kind).or_default();
+            *count += 1;
+            if by > *most {
+                (*most, *line) = (by, format!("{}: {told}", point.title()));
+            }
+        }
+    }
+    let verdict = if worst.is_empty() {
         "No step with memory is below 99 % of co-location, no replica above 1.3 fair shares, and \
          nobody waits more than 20 ms longer than the window.\n"
             .to_owned()
     } else {
-        format!("What should not be:\n\n{}\n", faults.join("\n"))
+        let lines = worst.values();
+        let lines: Vec<String> = lines
+            .map(|(count, _, line)| format!("- {line}; one of {count} such lines"))
+            .collect();
+        format!(
+            "What should not be, the worst of each kind:\n\n{}\n",
+            lines.join("\n")
+        )
     };
     text + "\n" + &verdict
 }

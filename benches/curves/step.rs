@@ -18,8 +18,8 @@ pub(crate) const GROUP_SIZE: u32 = 8;
 pub(crate) const WORKERS: usize = 4;
 /// Longer than any step: what is remembered stays so.
 pub(crate) const MEMORY: Duration = Duration::from_secs(10);
-/// Longer than any pause in the slowest step but one in a hundred; see the bench's tables.
-pub(crate) const QUIET: Duration = Duration::from_millis(10);
+/// Longer than any pause within the slowest step, whose requests come each 3.4 ms.
+pub(crate) const QUIET: Duration = Duration::from_millis(50);
 const START: Moment = Moment(1_000_000_000);
 
 /// Who decides where requests go.
