@@ -44,7 +44,8 @@ pub const WINDOW_REQUESTS: &str = "burst_prefix_cache.window_requests";
 pub const KNOB_MISSING: &str = "burst_prefix_cache.knob_missing_requests_total";
 
 /// Gauge of the age of the last good list of replicas, in milliseconds; before the first one, how
-/// long one has been asked for. All workers tell it, each time that one could be asked for.
+/// long one has been asked for. All workers tell it, each time that one could be asked for; of
+/// several configurations in one Envoy, whichever told last.
 pub const REPLICAS_AGE_MS: &str = "burst_prefix_cache.replicas_age_ms";
 
 /// Gauge of the replicas that can be used, over all pools of the last good list.
@@ -64,3 +65,7 @@ pub const NOT_SERVED: &str = "burst_prefix_cache.placed_not_served_requests_tota
 
 /// Counter of hints of clients about their groups that were ignored since they make no sense.
 pub const IGNORED_HINTS: &str = "burst_prefix_cache.ignored_hints_total";
+
+/// Gauge of the requests that the filter sent to a replica of its choice and that are not over, on
+/// all workers; as of the last half second.
+pub const IN_FLIGHT: &str = "burst_prefix_cache.in_flight_requests";

@@ -19,6 +19,8 @@ mod bodies;
 mod burst;
 #[path = "envoy/configuration.rs"]
 mod configuration;
+#[path = "envoy/discovery.rs"]
+mod discovery;
 #[path = "envoy/flat.rs"]
 mod flat;
 #[path = "envoy/leaving.rs"]
@@ -50,6 +52,8 @@ mod update;
 #[path = "envoy/window.rs"]
 mod window;
 
+#[path = "support/admin.rs"]
+mod admin;
 #[path = "support/clients.rs"]
 mod clients;
 #[path = "support/config.rs"]
@@ -74,3 +78,5 @@ mod responder;
 mod rows;
 #[path = "support/verdict.rs"]
 mod verdict;
+#[path = "support/watched.rs"]
+mod watched;

@@ -78,6 +78,7 @@ impl Batch {
         let before = Before {
             place_all: self.place_all,
             held: &held,
+            ..Before::default()
         };
         work(&self.rules, &self.replicas(), &self.requests(), &before)
     }

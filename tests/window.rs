@@ -10,6 +10,10 @@
     reason = "a test fails by panicking"
 )]
 
+#[path = "window/closing.rs"]
+mod closing;
+#[path = "window/memory.rs"]
+mod memory;
 #[path = "window/sim.rs"]
 mod sim;
 

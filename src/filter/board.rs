@@ -7,7 +7,7 @@ use crate::workers::{Cell, Refused, Shared, Slot, Stored};
 
 /// Version of what stands in the cells and queues. Shared data outlives a VM, so that a new build
 /// of the filter may find what an old one wrote: it must not read it.
-const PROTOCOL: u32 = 1;
+const PROTOCOL: u32 = 2;
 
 /// A compare-and-swap number that the host has never given out: it counts up from 1.
 const NEVER: u32 = u32::MAX;

@@ -133,6 +133,7 @@ impl Plugin {
     pub(super) fn ended(&self, stream: StreamId) {
         let now = host::now();
         self.in_window(|worker, board| worker.ended(now, stream, board));
+        self.set_tick(now);
     }
 
     /// The headers of a request were stopped, to wait for its body.
@@ -288,7 +289,11 @@ impl Plugin {
 
     /// Ticks when something waits, and only then.
     fn set_tick(&self, now: Moment) {
-        let window = self.in_window(|worker, _| worker.wake_at(now)).flatten();
+        let asked = self.in_window(|worker, _| (worker.wake_at(now), worker.take_in_flight()));
+        let (window, in_flight) = asked.unwrap_or_default();
+        if let Some(in_flight) = in_flight {
+            self.stat(|stats| stats.set(metrics::IN_FLIGHT, in_flight));
+        }
         let knob = self.knob.try_borrow().ok().and_then(|knob| knob.wake_at());
         let polling = self.polling.as_ref().and_then(Polling::wake_at);
         let wake_at = [window, knob, polling].into_iter().flatten().min();

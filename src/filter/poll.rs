@@ -127,7 +127,11 @@ impl Polling {
                 most: admin::MOST_BYTES,
             });
         }
-        let body = host::call_response_body(body_size).map_err(|_| Failure::Call)?;
+        let body = match body_size {
+            // Nothing to ask the host for.
+            0 => Vec::new(),
+            size => host::call_response_body(size).map_err(|_| Failure::Call)?,
+        };
         admin::read(&body, &self.admin.clusters)
     }
 

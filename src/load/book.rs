@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use super::ReplicaHash;
-use super::sheet::{BEAT, ON_ITS_WAY, Parcel, Sheet, Sum, faded};
+use super::sheet::{BEAT, Lately, ON_ITS_WAY, Parcel, Sheet, Sum};
 use crate::workers::{Cell, Moment, Shared, WorkerId};
 
 /// Id of a stream in a worker's VM.
@@ -23,7 +23,7 @@ pub struct Book {
     streams: HashMap<StreamId, (ReplicaHash, Sum)>,
     in_flight: BTreeMap<ReplicaHash, Sum>,
     /// As of `lately_at`.
-    lately: BTreeMap<ReplicaHash, f32>,
+    lately: BTreeMap<ReplicaHash, Lately>,
     lately_at: Moment,
     on_their_way: Vec<Parcel>,
     /// The number of the last message to each other worker.
@@ -31,6 +31,8 @@ pub struct Book {
     heard: BTreeMap<u64, u64>,
     written_at: Moment,
     is_written: bool,
+    /// When it was last time to look at what all workers have.
+    looked_at: Moment,
 }
 
 impl Book {
@@ -49,6 +51,7 @@ impl Book {
             heard: BTreeMap::new(),
             written_at: Moment::default(),
             is_written: true,
+            looked_at: Moment::default(),
         }
     }
 
@@ -82,11 +85,15 @@ impl Book {
         self.is_written = false;
     }
 
-    /// This worker placed a load on a replica just now, for whichever worker.
-    pub fn placed(&mut self, now: Moment, replica: ReplicaHash, charge: u64) {
+    /// This worker placed a load on a replica just now, for whichever worker; and whether a unit
+    /// began with it.
+    pub fn placed(&mut self, now: Moment, replica: ReplicaHash, charge: u64, begins: bool) {
         if self.half_life.is_some() {
             self.fade(now);
-            *self.lately.entry(replica).or_default() += charge as f32;
+            self.lately.entry(replica).or_default().add(Lately {
+                charge: charge as f32,
+                begun: f32::from(u8::from(begins)),
+            });
             self.is_written = false;
         }
     }
@@ -146,22 +153,29 @@ impl Book {
         (!told).then(|| self.written_at.plus(BEAT))
     }
 
-    /// Tells the others what has changed, if anything has, or if it is time to say so again.
-    pub fn publish(&mut self, now: Moment, me: WorkerId, shared: &mut dyn Shared) {
+    /// Tells the others what has changed, if anything has, or if it is time to say so again. True
+    /// from beat to beat, and where nothing is in flight any more: then it is time to look at what
+    /// all have.
+    pub fn publish(&mut self, now: Moment, me: WorkerId, shared: &mut dyn Shared) -> bool {
         let beat = self.written_at.plus(BEAT) <= now && !self.streams.is_empty();
         if self.is_written && !beat {
-            return;
+            return false;
         }
         let sheet = self.sheet(now, me.incarnation);
         let cell = Cell::Load(me.slot);
         let Ok(bytes) = postcard::to_allocvec(&sheet) else {
-            return;
+            return false;
         };
         // Nobody else writes it, but an earlier holder of the slot that is not quite dead. What is
         // refused is told the next time.
         let seen = shared.read(cell).version;
         self.is_written = shared.write(cell, &bytes, seen).is_ok();
         self.written_at = now;
+        let looks = self.looked_at.plus(BEAT) <= now || self.streams.is_empty();
+        if looks {
+            self.looked_at = now;
+        }
+        looks
     }
 
     /// What the others are told.
@@ -184,9 +198,10 @@ impl Book {
         let age = now.since(self.lately_at);
         self.lately_at = now;
         for load in self.lately.values_mut() {
-            *load = faded(*load, age, half_life);
+            *load = load.faded(age, half_life);
         }
-        self.lately.retain(|_, load| *load > NOTHING);
+        self.lately
+            .retain(|_, load| load.charge > NOTHING || load.begun > NOTHING);
     }
 }
 

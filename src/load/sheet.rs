@@ -34,6 +34,34 @@ impl Sum {
     }
 }
 
+/// What was placed on a replica lately, and fades.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub(super) struct Lately {
+    /// The load.
+    pub(super) charge: f32,
+    /// Units that began there.
+    pub(super) begun: f32,
+}
+
+impl Lately {
+    /// What is left of it after `age`.
+    pub(super) fn faded(self, age: Duration, half_life: Duration) -> Self {
+        let halves = age.as_secs_f32() / half_life.as_secs_f32().max(0.001);
+        // A junk sheet may say anything.
+        let left =
+            |load: f32| Some(load * (-halves).exp2()).filter(|left| (0.0..1e12).contains(left));
+        Self {
+            charge: left(self.charge).unwrap_or_default(),
+            begun: left(self.begun).unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.charge += other.charge;
+        self.begun += other.begun;
+    }
+}
+
 /// What an owner placed for another worker, in one message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Parcel {
@@ -52,8 +80,8 @@ pub(super) struct Sheet {
     pub(super) written_at: Moment,
     /// Each replica once.
     pub(super) in_flight: Vec<(ReplicaHash, Sum)>,
-    /// The load placed lately, as of `written_at`; each replica once.
-    pub(super) lately: Vec<(ReplicaHash, f32)>,
+    /// What was placed lately, as of `written_at`; each replica once.
+    pub(super) lately: Vec<(ReplicaHash, Lately)>,
     pub(super) on_their_way: Vec<Parcel>,
     /// The last message heard of each other worker, by its incarnation.
     pub(super) heard: Vec<(u64, u64)>,
@@ -63,17 +91,5 @@ impl Sheet {
     pub(super) fn has_heard(&self, from: u64, number: u64) -> bool {
         let mut of = self.heard.iter().filter(|(worker, _)| *worker == from);
         of.any(|(_, heard)| *heard >= number)
-    }
-}
-
-/// What is left of a load that was placed `age` ago.
-pub(super) fn faded(load: f32, age: Duration, half_life: Duration) -> f32 {
-    let halves = age.as_secs_f32() / half_life.as_secs_f32().max(0.001);
-    // A junk sheet may say anything.
-    let left = load * (-halves).exp2();
-    if left.is_finite() && left > 0.0 {
-        left
-    } else {
-        0.0
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::sheet::{ON_ITS_WAY, STALE, Sheet, Sum, faded};
+use super::sheet::{Lately, ON_ITS_WAY, STALE, Sheet, Sum};
 use super::{Book, ReplicaHash};
 use crate::workers::{Cell, Moment, Shared, WorkerId, leased};
 
@@ -13,22 +13,20 @@ pub struct Carried {
     pub requests: u32,
     /// Their load, in what the rules balance by.
     pub charge: u64,
-    /// The load placed there lately, faded.
-    pub lately: f32,
-}
-
-impl Carried {
-    /// The load that a placement starts from: what is in flight, or what was placed lately,
-    /// whichever is more.
-    #[must_use]
-    pub fn load(self) -> u64 {
-        self.charge.max(self.lately.round() as u64)
-    }
+    lately: Lately,
 }
 
 /// The load of all workers together, at one moment.
 #[derive(Debug, Default)]
-pub struct Total(HashMap<ReplicaHash, Carried>);
+pub struct Total {
+    of: HashMap<ReplicaHash, Carried>,
+    /// What was placed lately on all of them.
+    lately: Lately,
+}
+
+/// The samples that a unit is expected to have as long as few have been seen; and as how many
+/// seen ones this counts. Eight samples a prompt are what a rollout step usually has.
+const USUAL: (f32, f32) = (8.0, 16.0);
 
 impl Total {
     /// Sums up this worker's book and the sheets of the others.
@@ -55,7 +53,9 @@ impl Total {
             let age = now.since(sheet.written_at);
             if let Some(half_life) = half_life {
                 for (replica, load) in &sheet.lately {
-                    total.of_mut(*replica).lately += faded(*load, age, half_life);
+                    let load = load.faded(age, half_life);
+                    total.of_mut(*replica).lately.add(load);
+                    total.lately.add(load);
                 }
             }
             if age > STALE {
@@ -81,11 +81,37 @@ impl Total {
     /// What is known of one replica.
     #[must_use]
     pub fn of(&self, replica: ReplicaHash) -> Carried {
-        self.0.get(&replica).copied().unwrap_or_default()
+        self.of.get(&replica).copied().unwrap_or_default()
+    }
+
+    /// The load that a placement starts from. It is what is in flight; or what was placed there
+    /// lately, if that is more, since requests may be over as soon as they begin; or what the
+    /// units that began there lately are `expected` to have in the end, each, since their
+    /// stragglers will follow them.
+    #[must_use]
+    pub fn load(&self, replica: ReplicaHash, expected: u64) -> u64 {
+        let of_replica = self.of(replica);
+        let lately = of_replica.lately;
+        let lately = lately.charge.max(lately.begun * expected as f32);
+        of_replica.charge.max(lately.round() as u64)
+    }
+
+    /// The samples that a unit is expected to have in the end: what units had lately.
+    #[must_use]
+    pub fn expected(&self) -> u64 {
+        let (samples, units) = USUAL;
+        let all = self.lately.charge + samples * units;
+        (all / (self.lately.begun + units)).round().max(1.0) as u64
+    }
+
+    /// Requests in flight on all replicas.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.of.values().map(|of| u64::from(of.requests)).sum()
     }
 
     fn of_mut(&mut self, replica: ReplicaHash) -> &mut Carried {
-        self.0.entry(replica).or_default()
+        self.of.entry(replica).or_default()
     }
 
     fn add(&mut self, replica: ReplicaHash, sum: Sum) {

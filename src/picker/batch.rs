@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::one::prefix;
 use super::view::{Listed, MOST_LISTED, View};
-use super::{Decision, Pick, Picker, Request};
+use super::{Decision, Pick, Picker, Request, expected};
 use crate::load::{ReplicaHash, replica_hash};
 use crate::memory::{Change, Key};
 use crate::placement::{self, Before, Candidates, HeldPrefix, place_after};
@@ -46,9 +46,11 @@ impl Picker {
             for place in places {
                 if let Some(request) = members.get(place) {
                     let list = lists.of(request.subset.as_deref());
+                    let unit = request.unit();
                     batch.push(Member {
                         place,
                         request,
+                        unit,
                         list,
                     });
                 }
@@ -58,7 +60,7 @@ impl Picker {
             self.place_pool(now, &batch, &mut lists, picks, me, shared);
             let placed_before = self.remember(now, &batch, picks, shared);
             if !placed_before.is_empty() {
-                batch.retain(|member| placed_before.contains(&member.request.unit()));
+                batch.retain(|member| placed_before.contains(&member.unit));
                 self.place_followers(now, &mut batch, &mut lists, picks, me, shared);
             }
         }
@@ -76,19 +78,25 @@ impl Picker {
         me: Option<WorkerId>,
         shared: &mut dyn Shared,
     ) {
-        if self.memory.is_none() {
+        let Some(memory) = self.memory else {
             return;
-        }
-        let mut known: HashMap<Key, bool> = HashMap::new();
+        };
+        let asked: Vec<(Key, Key)> = batch
+            .iter()
+            .map(|member| (member.unit, member.unit))
+            .collect();
+        let mut known = HashSet::new();
+        // Nothing is written, so nothing can be refused.
+        let _looked = memory.change_many(now, &asked, shared, |key, unit| {
+            if unit.is_some() {
+                known.insert(*key);
+            }
+            Change::Keep(())
+        });
         batch.retain(|member| {
-            let key = member.request.unit();
-            let is_known = *known.entry(key).or_insert_with(|| {
-                let memory = self.memory.as_ref();
-                memory.is_some_and(|memory| memory.get(now, key, shared).is_some())
-            });
             let view = lists.view(member.list);
-            let follow = || self.follow(now, key, member.request, &view, me, shared);
-            let Some(pick) = is_known.then(follow).flatten() else {
+            let follow = || self.follow(now, member.unit, member.request, &view, me, shared);
+            let Some(pick) = known.contains(&member.unit).then(follow).flatten() else {
                 return true;
             };
             if let Decision::Remembered { replica, group } = pick.decision {
@@ -109,16 +117,25 @@ impl Picker {
     ) {
         let total = self.total(now, me, shared);
         let remembers = self.memory.is_some();
+        let expected = if remembers {
+            expected(&self.rules, &total)
+        } else {
+            0
+        };
         let pool = Rc::clone(&lists.pool);
         let replicas: Vec<placement::Replica<'_>> = pool
             .replicas
             .iter()
             .map(|replica| {
-                let carried = total.of(replica_hash(&replica.name));
+                let hash = replica_hash(&replica.name);
                 placement::Replica {
                     name: &replica.name,
-                    running: replica.running.max(carried.requests).into(),
-                    load: if remembers { carried.load() } else { 0 },
+                    running: replica.running.max(total.of(hash).requests).into(),
+                    load: if remembers {
+                        total.load(hash, expected)
+                    } else {
+                        0
+                    },
                 }
             })
             .collect();
@@ -145,9 +162,11 @@ impl Picker {
             .collect();
         let before = Before {
             place_all: remembers,
+            expected,
             held: &held,
         };
         let placement = place_after(&self.rules, &replicas, &requests, &before);
+        let mut begun = HashSet::new();
         for (index, member) in batch.iter().enumerate() {
             match placement.assigned(index) {
                 Some(replica) => {
@@ -155,6 +174,12 @@ impl Picker {
                     let group = placement.group(index);
                     let charge = placement.charge(index);
                     lists.pick(member, replica, group, charge, picks);
+                    if remembers
+                        && begun.insert(member.unit)
+                        && let Some((pick, _)) = picks.get_mut(member.place)
+                    {
+                        pick.begins = true;
+                    }
                 }
                 None => {
                     let nobody = views
@@ -234,7 +259,7 @@ impl Picker {
                 continue;
             };
             let weight = member.request.weight.max(1);
-            let unit = changes.entry(member.request.unit()).or_default();
+            let unit = changes.entry(member.unit).or_default();
             let run = unit.on.entry(replica).or_default();
             *run = (run.0.saturating_add(1), run.1.saturating_add(weight));
             if let Some(blocks) = prefix(&self.rules, member.request) {
@@ -280,6 +305,7 @@ struct Member<'a> {
     /// Its place in the window.
     place: usize,
     request: &'a Request,
+    unit: Key,
     /// The number of its candidates among those of its pool.
     list: u32,
 }
@@ -371,6 +397,7 @@ impl<'a> Lists<'a> {
             },
             charge,
             replica: Some(replica_hash(name)),
+            begins: false,
         };
         let number = self.number(member.list);
         if let Some(slot) = picks.get_mut(member.place) {

@@ -101,6 +101,8 @@ pub struct Pick {
     pub charge: u64,
     /// The chosen replica.
     pub replica: Option<ReplicaHash>,
+    /// Whether its unit begins with it.
+    pub begins: bool,
 }
 
 impl Pick {
@@ -109,6 +111,7 @@ impl Pick {
             decision,
             charge: 0,
             replica: None,
+            begins: false,
         }
     }
 }
@@ -169,8 +172,26 @@ impl Picker {
         listed
     }
 
-    fn total(&mut self, now: Moment, me: Option<WorkerId>, shared: &mut dyn Shared) -> Total {
+    /// What is in flight over all workers.
+    pub(crate) fn total(
+        &mut self,
+        now: Moment,
+        me: Option<WorkerId>,
+        shared: &mut dyn Shared,
+    ) -> Total {
         Total::read(now, &mut self.book, me, shared)
+    }
+}
+
+/// The samples that a unit is expected to bring to the replica that it begins on, where loads are
+/// in requests.
+fn expected(rules: &Rules, total: &Total) -> u64 {
+    match rules.balance_by {
+        BalanceBy::Requests => {
+            let most = rules.max_per_replica.map_or(u64::MAX, |k| k.get().into());
+            total.expected().min(most)
+        }
+        BalanceBy::Tokens => 0,
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use super::view::{Listed, View};
-use super::{Decision, Pick, Picker, Request, first_charge, later_charge};
+use super::{Decision, Pick, Picker, Request, expected, first_charge, later_charge};
 use crate::load::{ReplicaHash, Total, replica_hash};
 use crate::memory::{Change, Holder, Key, Memory, Unit};
 use crate::placement::Rules;
@@ -180,6 +180,7 @@ impl Choice {
             },
             charge: self.charge,
             replica: view.hash(replica),
+            begins: group == 1,
         }
     }
 }
@@ -262,7 +263,8 @@ impl Choosing<'_> {
     /// **Rule 4**, over what is in flight and this request.
     fn fair_share(self) -> u64 {
         let before: u64 = self.loads().map(|(_, _, load)| load).sum();
-        let all = before.saturating_add(first_charge(self.rules, self.request, 0));
+        let this = first_charge(self.rules, self.request, 0).max(self.expected());
+        let all = before.saturating_add(this);
         all.div_ceil((self.view.len() as u64).max(1))
     }
 
@@ -280,10 +282,15 @@ impl Choosing<'_> {
             .map(|(.., index)| index)
     }
 
+    fn expected(self) -> u64 {
+        expected(self.rules, self.total)
+    }
+
     fn loads(self) -> impl Iterator<Item = (u32, ReplicaHash, u64)> {
+        let expected = self.expected();
         let of = move |(index, replica): (u32, &crate::replicas::Replica)| {
             let hash = replica_hash(&replica.name);
-            (index, hash, self.total.of(hash).load())
+            (index, hash, self.total.load(hash, expected))
         };
         self.view.replicas().map(of)
     }

@@ -10,6 +10,10 @@ pub struct Before<'a> {
     /// Rule 2 without its condition: every unit of one is placed too, so that the caller learns
     /// where all requests go.
     pub place_all: bool,
+    /// The samples that a unit is expected to have in the end, where more of it may come later: by
+    /// requests, its first run counts at least as much in the loads and in the fair share (up to
+    /// what a replica takes of one unit). 0 = all of it is here.
+    pub expected: u64,
     /// What replicas hold already.
     pub held: &'a [HeldPrefix<'a>],
 }
@@ -23,6 +27,14 @@ pub struct HeldPrefix<'a> {
     /// Who holds them, by places in the replica list, in any order. Places outside the list don't
     /// count, and a prefix that nobody holds doesn't either.
     pub replicas: &'a [u32],
+}
+
+/// What is known of before and after, for runs.
+#[derive(Clone, Copy)]
+pub(super) struct Coming<'a> {
+    /// What a unit's first run counts at least, by requests.
+    pub(super) expected: u64,
+    pub(super) held: HeldBefore<'a>,
 }
 
 /// The prefixes held before, each with the ranks of its holders.

@@ -55,7 +55,7 @@ mod why;
 
 use std::num::NonZeroU32;
 
-use before::HeldBefore;
+use before::{Coming, HeldBefore};
 use intern::{NONE, Seed};
 use roster::{CandidateSets, Roster};
 use runs::Runs;
@@ -230,7 +230,12 @@ fn solve<'a>(
     let units = Units::find(seed, requests, &roster, &mut sets);
     let held = HeldBefore::new(before, &roster);
     let order = units.in_order(rules, before.place_all, held);
-    let runs = runs::assign(seed, rules, &roster, &sets, &units, &order, held);
+    let most = rules.max_per_replica.map_or(u64::MAX, |k| k.get().into());
+    let coming = Coming {
+        expected: before.expected.min(most),
+        held,
+    };
+    let runs = runs::assign(seed, rules, &roster, &sets, &units, &order, coming);
     Solution {
         requests,
         balance_by: rules.balance_by,

@@ -1,6 +1,6 @@
 //! Where the members of each unit go: **rules 7 and 8**, with the choices of rule 6.
 
-use super::before::HeldBefore;
+use super::before::Coming;
 use super::bits;
 use super::holders::Holders;
 use super::intern::Seed;
@@ -36,8 +36,9 @@ pub(super) fn assign(
     sets: &CandidateSets<'_>,
     units: &Units<'_>,
     order: &[u32],
-    held: HeldBefore<'_>,
+    coming: Coming<'_>,
 ) -> Runs {
+    let Coming { expected, held } = coming;
     // Without prefixes to prefer and tokens to discount, nobody asks who holds what.
     let holders_matter = rules.min_colocate_blocks > 0 || rules.balance_by == BalanceBy::Tokens;
     let holders = holders_matter.then(|| {
@@ -52,11 +53,13 @@ pub(super) fn assign(
         }
         holders
     });
-    let fair_share = units.fair_share(order, rules.balance_by, roster.loads());
+    let fair_share = units.fair_share(order, rules.balance_by, expected, roster.loads());
     let mut batch = Batch {
         rules,
         sets,
         loads: Loads::new(roster.loads(), fair_share),
+        expected,
+        is_first: true,
         holders,
         preference: Preference::new(rules.min_colocate_blocks),
         runs: Vec::with_capacity(order.len()),
@@ -80,6 +83,10 @@ struct Batch<'a> {
     rules: &'a Rules,
     sets: &'a CandidateSets<'a>,
     loads: Loads,
+    /// What a unit's first run counts at least, by requests.
+    expected: u64,
+    /// Whether the unit in hand has no run yet.
+    is_first: bool,
     holders: Option<Holders>,
     preference: Preference,
     runs: Vec<Run>,
@@ -90,6 +97,7 @@ struct Batch<'a> {
 impl Batch<'_> {
     fn place(&mut self, blocks: &[u64], mut members: Members<'_>, candidates: u32) {
         let start = self.runs.len();
+        self.is_first = true;
         if let Some(holders) = &mut self.holders {
             holders.walk(blocks);
         }
@@ -134,7 +142,12 @@ impl Batch<'_> {
                 (blocks.len() as u64).saturating_sub(holders.matched(rank).into())
             }
         };
-        self.loads.add(rank, load);
+        let counts = match self.rules.balance_by {
+            BalanceBy::Requests if self.is_first => load.max(self.expected),
+            _ => load,
+        };
+        self.is_first = false;
+        self.loads.add(rank, counts);
         self.runs.push(Run {
             rank,
             members,

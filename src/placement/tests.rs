@@ -306,6 +306,7 @@ fn the_rules_after_earlier_batches_by_example() {
         let before = Before {
             place_all: case.place_all,
             held: &held,
+            ..Before::default()
         };
         let placement = place_after(&rules, &replicas, &requests, &before);
         let charges: Vec<String> = (0..placement.len())
@@ -317,4 +318,35 @@ fn the_rules_after_earlier_batches_by_example() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn units_that_begin_are_spread_by_what_they_are_expected_to_have() {
+    let (names, blocks) = (["p", "q", "r"], [[1], [2], [3], [4], [5], [6]]);
+    let replicas = names.map(|name| Replica {
+        // One unit of eight began on `p` before.
+        load: if name == "p" { 8 } else { 0 },
+        ..Replica::new(name)
+    });
+    let requests = blocks.each_ref().map(|blocks| Request::new(blocks));
+    let place = |expected, k| {
+        let rules = Rules {
+            max_per_replica: NonZeroU32::new(k),
+            min_colocate_blocks: 0,
+            balance_by: Requests,
+        };
+        let before = Before {
+            place_all: true,
+            expected,
+            held: &[],
+        };
+        let placement = place_after(&rules, &replicas, &requests, &before);
+        let charges: u64 = (0..6).map(|i| placement.charge(i)).sum();
+        assert_eq!(charges, 6, "what is only expected is no load");
+        let assigned = |i| placement.assigned(i).map_or("-", |place| names[place]);
+        (0..6).map(assigned).collect::<String>()
+    };
+    assert_eq!(place(0, 0), "qrqrqr");
+    assert_eq!(place(8, 0), "qrpqrp");
+    assert_eq!(place(8, 1), "qrqrqr", "a replica takes one of each unit");
 }

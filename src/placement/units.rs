@@ -201,12 +201,19 @@ impl<'a> Units<'a> {
 
     /// **Rule 4.** The load that a replica may have and still be chosen for its prefix, at most:
     /// one less than this.
-    pub(super) fn fair_share(&self, order: &[u32], balance_by: BalanceBy, before: &[u64]) -> u64 {
+    /// `expected`: what a unit counts at least, by requests.
+    pub(super) fn fair_share(
+        &self,
+        order: &[u32],
+        balance_by: BalanceBy,
+        expected: u64,
+        before: &[u64],
+    ) -> u64 {
         let total: u64 = order
             .iter()
             .filter_map(|&number| self.units.get(number))
             .map(|unit| match balance_by {
-                BalanceBy::Requests => unit.weight,
+                BalanceBy::Requests => unit.weight.max(expected),
                 BalanceBy::Tokens => unit.blocks.len() as u64,
             })
             .sum();

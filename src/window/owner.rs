@@ -186,7 +186,9 @@ impl Worker {
                 charge: pick.charge,
             });
             if let Some(replica) = pick.replica {
-                self.picker.book.placed(now, replica, pick.charge);
+                self.picker
+                    .book
+                    .placed(now, replica, pick.charge, pick.begins);
                 let of_worker = loads.entry(member.from).or_default();
                 of_worker.push((replica, pick.charge));
             }

@@ -33,6 +33,7 @@ pub struct Worker {
     pub(super) owned: Vec<Owned>,
     ready: VecDeque<Release>,
     pub(super) placed: Vec<u32>,
+    in_flight: Option<u64>,
 }
 
 impl Worker {
@@ -47,6 +48,7 @@ impl Worker {
             owned: Vec::new(),
             ready: VecDeque::new(),
             placed: Vec::new(),
+            in_flight: None,
             settings,
         }
     }
@@ -149,6 +151,12 @@ impl Worker {
         std::mem::take(&mut self.placed)
     }
 
+    /// The requests in flight over all workers, where this one has looked since it was last asked:
+    /// from time to time while any of its own are, and when the last of these is over.
+    pub fn take_in_flight(&mut self) -> Option<u64> {
+        self.in_flight.take()
+    }
+
     /// When [`Worker::tick`] must be called next; none where nothing waits.
     pub fn wake_at(&mut self, now: Moment) -> Option<Moment> {
         let held = &self.held;
@@ -226,7 +234,9 @@ impl Worker {
     fn begin(&mut self, now: Moment, stream: StreamId, pick: Pick) {
         if let Some(replica) = pick.replica {
             self.picker.book.begin(stream, replica, pick.charge);
-            self.picker.book.placed(now, replica, pick.charge);
+            self.picker
+                .book
+                .placed(now, replica, pick.charge, pick.begins);
         }
     }
 
@@ -250,8 +260,13 @@ impl Worker {
             Some(_) if lively => self.membership.renewed(now, shared).ok(),
             me => me,
         };
-        if let Some(me) = me {
-            self.picker.book.publish(now, me, shared);
+        let Some(me) = me else {
+            return;
+        };
+        let beat = self.picker.book.publish(now, me, shared);
+        if beat {
+            let total = self.picker.total(now, Some(me), shared);
+            self.in_flight = Some(total.requests());
         }
     }
 

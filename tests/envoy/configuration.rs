@@ -38,6 +38,10 @@ fn refused() -> Vec<(Value, &'static str)> {
             json!({"windowDurationMS": 100}),
             "windowDurationMS: unknown field; known are windowDurationMs",
         ),
+        (
+            json!({"hold": "none"}),
+            "hold: none is refused; it needs groupMemoryMs above 0",
+        ),
     ]
 }
 
@@ -45,16 +49,12 @@ fn refused() -> Vec<(Value, &'static str)> {
 fn not_available() -> Vec<(Value, &'static str)> {
     vec![
         (
-            json!({"hold": "none"}),
-            "hold: \"none\" is not available yet; it takes window",
-        ),
-        (
             json!({"mode": "shadow"}),
             "mode: \"shadow\" is not available yet; it takes route",
         ),
         (
-            json!({"groupMemoryMs": 5000}),
-            "groupMemoryMs: 5000 is not available yet; it takes 0",
+            json!({"balanceBy": "work"}),
+            "balanceBy: \"work\" is not available yet; it takes requests or tokens",
         ),
     ]
 }

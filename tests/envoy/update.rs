@@ -1,8 +1,6 @@
 //! A new configuration comes while requests are held under the old one.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
@@ -15,50 +13,12 @@ use crate::http1::{Answer, Connection, post};
 use crate::prompts::{TEXT, sample};
 use crate::replica::Replica;
 use crate::verdict::{assert_held, outcome};
+use crate::watched::{NODE, Watched};
 
 const ACTIVE: &str = "http.llm.downstream_rq_active";
-const OPTIONS: [&str; 6] = [
-    // The old listener's connections live this long after an update; longer than any window.
-    "--drain-time-s",
-    "20",
-    // Envoy wants to know who asks for its resources, be it of a file.
-    "--service-node",
-    "test",
-    "--service-cluster",
-    "test",
-];
+/// The old listener's connections live this long after an update; longer than any window.
+const DRAIN: [&str; 2] = ["--drain-time-s", "20"];
 const NEW_MS: u32 = 1000;
-
-/// A file that Envoy watches; it sees what is moved into place. Removed when dropped.
-struct Watched(PathBuf);
-
-impl Watched {
-    fn create(name: &str, text: &str) -> Self {
-        let name = format!("{name}-{}", std::process::id());
-        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        let _ = fs::remove_dir_all(&directory);
-        fs::create_dir_all(&directory).unwrap();
-        let watched = Self(directory);
-        watched.put(text);
-        watched
-    }
-
-    fn put(&self, text: &str) {
-        let new = self.0.join("new");
-        fs::write(&new, text).unwrap();
-        fs::rename(new, self.path()).unwrap();
-    }
-
-    fn path(&self) -> PathBuf {
-        self.0.join("listeners.yaml")
-    }
-}
-
-impl Drop for Watched {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 /// A fleet whose listener can be changed.
 struct Changing {
@@ -72,7 +32,7 @@ impl Changing {
         let config = || Config::shipped(&addresses(&replicas)).plugin(window_ms, &[]);
         let file = Watched::create(name, &config().listeners_file());
         let config = config().watching(&file.path());
-        let envoy = Envoy::start(config.text(), &OPTIONS).await;
+        let envoy = Envoy::start(config.text(), &[&DRAIN[..], &NODE].concat()).await;
         let fleet = Fleet { envoy, replicas };
         Self { fleet, file }
     }

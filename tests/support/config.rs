@@ -64,6 +64,12 @@ impl Config {
         self
     }
 
+    /// With another cluster.
+    pub(crate) fn cluster(mut self, cluster: &Value) -> Self {
+        self.0.push_str(&format!("  - {cluster}\n"));
+        self
+    }
+
     /// Without the setting that lets bodies reach a filter that has stopped the headers.
     pub(crate) fn without_knob(mut self) -> Self {
         self.replace(KNOB, "allow_on_headers_stop_iteration: false");

@@ -21,7 +21,7 @@ const WORKERS: &str = "4";
 /// A running Envoy, killed when dropped. Its log is shown when the test has failed.
 pub(crate) struct Envoy {
     process: Process,
-    admin: SocketAddr,
+    pub(crate) admin: SocketAddr,
     /// Where requests go.
     pub(crate) address: SocketAddr,
 }
@@ -94,6 +94,27 @@ impl Envoy {
         let values: Vec<u64> = page.lines().filter_map(of).collect();
         assert!(!values.is_empty(), "no {part} in {page}");
         values.iter().sum()
+    }
+
+    /// A counter or gauge by the end of its name; none where it is not there.
+    pub(crate) async fn value(&self, name: &str) -> Option<u64> {
+        let page = self.page("/stats").await;
+        let mut lines = page.lines().filter_map(|line| line.split_once(": "));
+        let (_, value) = lines.find(|(known, _)| known.ends_with(name))?;
+        value.parse().ok()
+    }
+
+    /// Waits until a counter or gauge is as it should become.
+    pub(crate) async fn await_value(&self, name: &str, good: impl Fn(u64) -> bool) {
+        let begin = Instant::now();
+        loop {
+            let value = self.value(name).await;
+            if value.is_some_and(&good) {
+                return;
+            }
+            assert!(begin.elapsed() < PATIENCE, "{name} stays {value:?}");
+            sleep(Duration::from_millis(5)).await;
+        }
     }
 
     /// Waits until a sum is what it should become.
