@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::step::{GROUP_SIZE, GROUPS, MEMORY, Policy, QUIET, Run, Step, WORKERS};
+use super::step::{MEMORY, Policy, QUIET, Run, Step, Traffic, WORKERS};
 
 /// The least co-location of a step that the filter remembers.
 const COLOCATION: f64 = 0.99;
@@ -108,32 +108,38 @@ impl Point {
     }
 
     fn title(&self) -> String {
-        let Step {
-            replicas,
-            lasts,
-            spread,
-        } = self.step;
-        format!(
-            "{replicas} replicas, {} ms a request, arrivals over {} ms, {}, window {}",
-            lasts.as_millis(),
-            spread.as_millis(),
-            self.policy.name(),
-            self.window_ms(),
-        )
+        let (step, policy) = (title(self.step), self.policy.name());
+        format!("{step}, {policy}, window {}", self.window_ms())
     }
 }
 
+/// What is sent where, in words.
+pub(crate) fn title(step: Step) -> String {
+    let traffic = match step.traffic {
+        Traffic::Groups(groups, size) => format!("{groups} groups of {size}"),
+        Traffic::Serving(_) => "a service".to_owned(),
+    };
+    let most = step.most_per_replica;
+    let most = most.map_or(String::new(), |most| format!(", at most {most} a replica"));
+    format!(
+        "{traffic}, {} replicas{most}, {} ms a request, arrivals over {} ms",
+        step.replicas,
+        step.lasts.as_millis(),
+        step.spread.as_millis(),
+    )
+}
+
 /// As Markdown.
-pub(crate) fn text(points: &[Point]) -> String {
+pub(crate) fn text(points: &[Point], others: &[Point]) -> String {
     let mut text = format!(
         "# Co-location and wait over the window\n\n\
-         A step of {GROUPS} groups of {GROUP_SIZE} requests in shuffled order, whose arrivals are \
-         spread evenly, through {WORKERS} workers under a simulated clock; the reference's windows, \
+         Rollout steps, their requests in shuffled order and their arrivals spread evenly, and the \
+         traffic of a service, through {WORKERS} workers under a simulated clock; the reference's windows, \
          which forget, in one. Memory is {} s, the quiet period {} ms.\n\n\
-         - **co-location**: of all requests, those on the replica where most of their group are; a \
-         group of which each is elsewhere counts 1 of {GROUP_SIZE}. The mean over the seeds, and \
-         the lowest. A request without affinity goes where `least_request` sends it: of two random \
-         replicas the one with fewer requests in flight.\n\
+         - **co-location**: of all requests that have a group, those on the replica where most of \
+         their group are; of a group of 8 that is all over the place 1 counts. The mean over the \
+         seeds, and the lowest. A request without affinity goes where `least_request` sends it: of \
+         two random replicas the one with fewer requests in flight.\n\
          - **replicas**: that a group was sent to, on the mean: how often its prompt is prefilled.\n\
          - **wait**: in ms, of all requests of all seeds.\n\
          - **busiest**: the requests on the busiest replica, in fair shares. The mean over the \
@@ -142,26 +148,20 @@ pub(crate) fn text(points: &[Point]) -> String {
         QUIET.as_millis(),
     );
     let mut last = None;
-    for point in points {
-        let Step {
-            replicas,
-            lasts,
-            spread,
-        } = point.step;
+    for point in points.iter().chain(others) {
         if last != Some(point.step) {
             last = Some(point.step);
             text.push_str(&format!(
-                "\n## {replicas} replicas, {} ms a request, arrivals over {} ms\n\n\
-                 | {:<20} | window | co-location | lowest | replicas | wait p50 |    p95 |    max | busiest | highest |\n\
-                 |-{:-<20}-|-------:|------------:|-------:|---------:|---------:|-------:|-------:|--------:|--------:|\n",
-                lasts.as_millis(),
-                spread.as_millis(),
+                "\n## {}\n\n\
+                 | {:<20} | window | co-location | lowest  | replicas | wait p50 |    p95 |    max | busiest | highest |\n\
+                 |-{:-<20}-|-------:|------------:|--------:|---------:|---------:|-------:|-------:|--------:|--------:|\n",
+                title(point.step),
                 "",
                 "",
             ));
         }
         text.push_str(&format!(
-            "| {:<20} | {:>6} | {:>9.1} % | {:>4.1} % | {:>8.2} | {:>8.1} | {:>6.1} | {:>6.1} | {:>7.2} | {:>7.2} |\n",
+            "| {:<20} | {:>6} | {:>9.1} % | {:>5.1} % | {:>8.2} | {:>8.1} | {:>6.1} | {:>6.1} | {:>7.2} | {:>7.2} |\n",
             point.policy.name(),
             point.window_ms(),
             point.colocation * 100.0,
@@ -176,9 +176,10 @@ pub(crate) fn text(points: &[Point]) -> String {
     }
     // Of each kind, fleet and policy the worst; there may be many.
     let mut worst: BTreeMap<_, (usize, f64, String)> = BTreeMap::new();
-    for point in points {
+    for point in points.iter().chain(others) {
         for (fault, by, told) in point.faults() {
-            let kind = (fault, point.step.replicas, point.step.lasts, point.policy);
+            let step = point.step;
+            let kind = (fault, step.replicas, step.lasts, point.policy);
             let (count, most, line) = worst.entry(kind).or_default();
             *count += 1;
             if by > *most {

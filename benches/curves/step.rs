@@ -1,4 +1,4 @@
-//! A rollout step, sent through the filter's workers.
+//! A rollout step, or other traffic, sent through the filter's workers.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -13,8 +13,6 @@ use fastrand::Rng;
 
 use super::sim::{Fate, Faults, Request, Sim};
 
-pub(crate) const GROUPS: u32 = 32;
-pub(crate) const GROUP_SIZE: u32 = 8;
 pub(crate) const WORKERS: usize = 4;
 /// Longer than any step: what is remembered stays so.
 pub(crate) const MEMORY: Duration = Duration::from_secs(10);
@@ -64,7 +62,7 @@ impl Policy {
         !matches!(self, Self::NoFilter | Self::HoldNone)
     }
 
-    fn settings(self, window: Duration, replicas: usize) -> Settings {
+    fn settings(self, window: Duration, step: Step) -> Settings {
         let remembers = self != Self::Reference;
         Settings {
             window,
@@ -74,11 +72,11 @@ impl Policy {
             hold: self != Self::HoldNone,
             memory: if remembers { MEMORY } else { Duration::ZERO },
             rules: Rules {
-                max_per_replica: None,
+                max_per_replica: step.most_per_replica,
                 min_colocate_blocks: 0,
                 balance_by: BalanceBy::Requests,
             },
-            source: Source::Static(names(replicas)),
+            source: Source::Static(names(step.replicas)),
         }
     }
 }
@@ -87,9 +85,27 @@ fn names(replicas: usize) -> Vec<String> {
     (1..=replicas).map(|i| format!("10.0.0.{i}:8000")).collect()
 }
 
-/// What a step meets.
+/// What arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Traffic {
+    /// So many groups of this size, in shuffled order.
+    Groups(u32, u32),
+    /// Of each ten requests two have one popular prompt, three a prompt of their own, and five are
+    /// of an agent's fan-out: five requests within 50 ms.
+    Serving(u32),
+}
+
+/// The group with the popular prompt.
+const POPULAR: u32 = 0;
+const FAN_OUT: u32 = 5;
+const FAN_OUT_SPREAD: Duration = Duration::from_millis(50);
+
+/// What is sent where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Step {
+    pub(crate) traffic: Traffic,
+    /// `maxPerReplica`
+    pub(crate) most_per_replica: Option<NonZeroU32>,
     pub(crate) replicas: usize,
     /// How long a request takes on its replica.
     pub(crate) lasts: Duration,
@@ -100,7 +116,7 @@ pub(crate) struct Step {
 /// What became of a step.
 #[derive(Debug)]
 pub(crate) struct Run {
-    /// Requests on the replica where most of their group are, of all requests.
+    /// Requests on the replica where most of their group are, of all that have a group.
     pub(crate) colocation: f64,
     /// Replicas that a group was sent to, on the mean.
     pub(crate) replicas_a_group: f64,
@@ -128,7 +144,7 @@ impl Step {
                 late_ticks: Duration::from_millis(if policy == Policy::Reference { 0 } else { 4 }),
                 ..Faults::default()
             };
-            let settings = policy.settings(window, self.replicas);
+            let settings = policy.settings(window, self);
             let sim = Sim::new(
                 &settings,
                 workers,
@@ -154,28 +170,47 @@ impl Step {
 
     /// The requests in their order of arrival, and the group of each.
     fn requests(self, policy: Policy, rng: &mut Rng) -> (Vec<u32>, Vec<Request>) {
-        let mut groups: Vec<u32> = (0..GROUPS * GROUP_SIZE).map(|i| i % GROUPS).collect();
-        rng.shuffle(&mut groups);
-        let spread = u64::try_from(self.spread.as_nanos()).unwrap_or(u64::MAX);
-        let mut arrivals: Vec<u64> = groups.iter().map(|_| rng.u64(..=spread)).collect();
-        arrivals.sort_unstable();
+        let mut arrivals: Vec<(u64, u32)> = match self.traffic {
+            Traffic::Groups(groups, size) => {
+                let mut at: Vec<u64> = (0..groups * size)
+                    .map(|_| rng.u64(..=nanos(self.spread)))
+                    .collect();
+                at.sort_unstable();
+                let mut groups: Vec<u32> = (0..groups * size).map(|i| i % groups).collect();
+                rng.shuffle(&mut groups);
+                at.into_iter().zip(groups).collect()
+            }
+            Traffic::Serving(requests) => (0..requests)
+                .flat_map(|group| {
+                    let at = rng.u64(..=nanos(self.spread));
+                    match group % 6 {
+                        0 | 1 => vec![(at, POPULAR)],
+                        2 => (0..FAN_OUT)
+                            .map(|_| (at + rng.u64(..=nanos(FAN_OUT_SPREAD)), group))
+                            .collect(),
+                        _ => vec![(at, group)],
+                    }
+                })
+                .collect(),
+        };
+        arrivals.sort_by_key(|(at, _)| *at);
         let workers = if policy == Policy::Reference {
             1
         } else {
             WORKERS
         };
-        let request = |(group, at): (&u32, u64)| {
-            let at = START.plus(Duration::from_nanos(at));
+        let request = |(at, group): &(u64, u32)| {
+            let at = START.plus(Duration::from_nanos(*at));
             let blocks = (0..32).map(|block| u64::from(*group) << 32 | block);
             let mut request = Request::new(rng.usize(..workers), at, blocks.collect());
             request.lasts = self.lasts;
-            if policy == Policy::Told {
-                request.asks.group_size = NonZeroU32::new(GROUP_SIZE);
+            if let (Policy::Told, Traffic::Groups(_, size)) = (policy, self.traffic) {
+                request.asks.group_size = NonZeroU32::new(size);
             }
             request
         };
-        let requests = groups.iter().zip(arrivals).map(request).collect();
-        (groups, requests)
+        let requests = arrivals.iter().map(request).collect();
+        (arrivals.iter().map(|(_, group)| *group).collect(), requests)
     }
 
     /// The replica of each request, by its number. What has no affinity goes where the shipped
@@ -223,13 +258,18 @@ impl Step {
             *of_group.entry(*replica).or_default() += 1;
             change(&mut of_replicas, *replica, |count| count + 1);
         }
+        of_groups.retain(|group, members| {
+            let is_popular = matches!(self.traffic, Traffic::Serving(_)) && *group == POPULAR;
+            members.values().sum::<u32>() > 1 && !is_popular
+        });
+        let grouped: u32 = of_groups.values().flat_map(BTreeMap::values).sum();
         let most = |group: &BTreeMap<usize, u32>| group.values().copied().max().unwrap_or(0);
         let together: u32 = of_groups.values().map(most).sum();
         let touched: usize = of_groups.values().map(BTreeMap::len).sum();
         let busiest = of_replicas.iter().copied().max().unwrap_or(0);
         let all = groups.len() as f64;
         Run {
-            colocation: f64::from(together) / all,
+            colocation: f64::from(together) / f64::from(grouped),
             replicas_a_group: touched as f64 / of_groups.len() as f64,
             busiest: f64::from(busiest) * self.replicas as f64 / all,
             waits,
@@ -248,6 +288,10 @@ fn sent(arrived: Moment, fate: Option<Fate>) -> (Moment, Option<String>) {
         }
         _ => (arrived, None),
     }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn change(counts: &mut [u32], place: usize, change: impl FnOnce(u32) -> u32) {
