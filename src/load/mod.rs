@@ -12,6 +12,8 @@
 
 mod book;
 mod sheet;
+#[cfg(test)]
+mod tests;
 mod total;
 
 pub use book::Book;

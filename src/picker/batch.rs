@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
+use super::lists::{Lists, Member};
 use super::one::prefix;
-use super::view::{Listed, MOST_LISTED, View};
+use super::view::Listed;
 use super::{Decision, Pick, Picker, Request, expected};
 use crate::load::{ReplicaHash, replica_hash};
 use crate::memory::{Change, Key};
@@ -94,9 +95,12 @@ impl Picker {
             Change::Keep(())
         });
         batch.retain(|member| {
-            let view = lists.view(member.list);
-            let follow = || self.follow(now, member.unit, member.request, &view, me, shared);
-            let Some(pick) = known.contains(&member.unit).then(follow).flatten() else {
+            let view = lists.views.get(member.list as usize).map(Rc::clone);
+            let Some(view) = view.filter(|_| known.contains(&member.unit)) else {
+                return true;
+            };
+            let Some(pick) = self.follow(now, member.unit, member.request, &view, me, shared)
+            else {
                 return true;
             };
             if let Decision::Remembered { replica, group } = pick.decision {
@@ -139,10 +143,7 @@ impl Picker {
                 }
             })
             .collect();
-        let views: Vec<View> = (0u32..)
-            .zip(&lists.views)
-            .map(|(number, _)| lists.view(number))
-            .collect();
+        let views = lists.views.clone();
         let requests: Vec<placement::Request<'_>> = batch
             .iter()
             .map(|member| placement::Request {
@@ -298,110 +299,4 @@ struct Runs {
     is_prefix: bool,
     /// Members and their weight on each replica.
     on: BTreeMap<ReplicaHash, (u32, u32)>,
-}
-
-/// A member of a window, in its pool's batch.
-struct Member<'a> {
-    /// Its place in the window.
-    place: usize,
-    request: &'a Request,
-    unit: Key,
-    /// The number of its candidates among those of its pool.
-    list: u32,
-}
-
-/// The different sets of candidates of one pool, and their lists.
-struct Lists<'a> {
-    pool: Rc<Pool>,
-    views: Vec<Option<Vec<u32>>>,
-    known: HashMap<Option<&'a [String]>, u32>,
-    /// For each set: where each replica of the pool stands in its list, if it does.
-    index: Vec<HashMap<u32, u32>>,
-    /// The lists of all pools; those of this one begin at `first`.
-    lists: &'a mut Vec<Listed>,
-    first: usize,
-}
-
-impl<'a> Lists<'a> {
-    fn new(pool: Rc<Pool>, lists: &'a mut Vec<Listed>) -> Self {
-        Self {
-            pool,
-            views: Vec::new(),
-            known: HashMap::new(),
-            index: Vec::new(),
-            first: lists.len(),
-            lists,
-        }
-    }
-
-    /// The number of these candidates.
-    fn of(&mut self, subset: Option<&'a [String]>) -> u32 {
-        if let Some(number) = self.known.get(&subset) {
-            return *number;
-        }
-        let view = View::new(Rc::clone(&self.pool), subset);
-        let number = u32::try_from(self.views.len()).unwrap_or(u32::MAX);
-        let listed = view.listed();
-        let indexes = view.replicas().map(|(index, _)| index);
-        let listed_ones = indexes
-            .zip(0..)
-            .take(if listed.all { MOST_LISTED } else { 0 });
-        self.index.push(listed_ones.collect());
-        self.lists.push(listed);
-        self.views.push(view.only);
-        self.known.insert(subset, number);
-        number
-    }
-
-    fn view(&self, number: u32) -> View {
-        View {
-            pool: Rc::clone(&self.pool),
-            only: self.views.get(number as usize).cloned().flatten(),
-        }
-    }
-
-    /// The number among the lists of all pools.
-    fn number(&self, number: u32) -> u32 {
-        u32::try_from(self.first)
-            .unwrap_or(u32::MAX)
-            .saturating_add(number)
-    }
-
-    /// Writes down that a member goes to this replica of the pool.
-    fn pick(
-        &mut self,
-        member: &Member<'_>,
-        replica: u32,
-        group: u32,
-        charge: u64,
-        picks: &mut [(Pick, u32)],
-    ) {
-        let Some(name) = self.pool.replicas.get(replica as usize).map(|r| &r.name) else {
-            return;
-        };
-        let number = member.list as usize;
-        let (Some(index), Some(listed)) = (
-            self.index.get_mut(number),
-            self.lists.get_mut(self.first + number),
-        ) else {
-            return;
-        };
-        let index = *index.entry(replica).or_insert_with(|| {
-            listed.names.push(name.clone());
-            u32::try_from(listed.names.len() - 1).unwrap_or(u32::MAX)
-        });
-        let pick = Pick {
-            decision: Decision::Assigned {
-                replica: index,
-                group,
-            },
-            charge,
-            replica: Some(replica_hash(name)),
-            begins: false,
-        };
-        let number = self.number(member.list);
-        if let Some(slot) = picks.get_mut(member.place) {
-            *slot = (pick, number);
-        }
-    }
 }

@@ -8,6 +8,7 @@
 //! | that nobody holds | [`Picker::at_once`], when it arrives |
 
 mod batch;
+mod lists;
 mod one;
 mod view;
 

@@ -158,9 +158,7 @@ fn needed_later<'a>(
     const BITS_PER_BLOCK: u64 = 4;
     const MOST_WORDS: u64 = 1 << 20;
     let blocks: u64 = units.clone().map(|unit| unit.len() as u64).sum();
-    let words = (blocks.saturating_mul(BITS_PER_BLOCK) / 64)
-        .clamp(1, MOST_WORDS)
-        .next_power_of_two();
+    let words = (blocks.saturating_mul(BITS_PER_BLOCK) / 64).clamp(1, MOST_WORDS);
     let mut later = vec![0u64; words as usize];
 
     let mut needed = Vec::with_capacity(units.clone().map(|unit| unit.len().div_ceil(64)).sum());
@@ -169,7 +167,10 @@ fn needed_later<'a>(
         for (&block, i) in blocks.iter().zip(0u32..) {
             let hash = seed.word(block);
             let bits = 1 << (hash >> 58) | 1 << (hash >> 52 & 63);
-            if let Some(later) = later.get_mut((hash & (words - 1)) as usize) {
+            // The low half, scaled to the filter: a power of two would make it up to twice as
+            // large, and it is quick as long as it stays in the processor's cache.
+            let place = ((hash & 0xffff_ffff) * words) >> 32;
+            if let Some(later) = later.get_mut(place as usize) {
                 word |= u64::from(*later & bits == bits) << i;
                 *later |= bits;
             }

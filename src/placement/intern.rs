@@ -164,6 +164,11 @@ impl<T> Interner<T> {
         new
     }
 
+    /// Forgets how to find them: from now on they are known by their numbers alone.
+    pub(super) fn forget(&mut self) {
+        self.first = HashMap::with_hasher(*self.first.hasher());
+    }
+
     pub(super) fn get(&self, number: u32) -> Option<&T> {
         self.items.get(number as usize).map(|item| &item.value)
     }

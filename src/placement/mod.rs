@@ -155,7 +155,7 @@ pub struct Placement {
 struct Spot {
     replica: u32,
     group: u32,
-    charge: u64,
+    charge: u32,
 }
 
 impl Placement {
@@ -176,7 +176,7 @@ impl Placement {
     /// this replica, and 0 for the others. So the charges of all requests are all loads of the
     /// batch.
     pub fn charge(&self, i: usize) -> u64 {
-        self.spots.get(i).map_or(0, |spot| spot.charge)
+        self.spots.get(i).map_or(0, |spot| spot.charge.into())
     }
 
     /// The number of requests of the batch.
@@ -249,7 +249,7 @@ impl Solution<'_> {
     /// Deals the runs of each unit out to its members, in order of arrival.
     fn placement(self) -> Placement {
         let Runs { mut runs, ends } = self.runs;
-        let mut next_run = vec![usize::MAX; self.units.len()];
+        let mut next_run = vec![u32::MAX; self.units.len()];
         let mut start = 0;
         for (number, end) in ends {
             if let Some(next) = next_run.get_mut(number as usize) {
@@ -259,14 +259,14 @@ impl Solution<'_> {
         }
         let mut deal = |number: u32, request: &Request<'_>| {
             let next = next_run.get_mut(number as usize)?;
-            let run = runs.get_mut(*next)?;
+            let run = runs.get_mut(*next as usize)?;
             run.members -= 1;
             if run.members == 0 {
                 *next += 1;
             }
             let charge = match self.balance_by {
-                BalanceBy::Requests => request.weight.max(1).into(),
-                BalanceBy::Tokens => std::mem::take(&mut run.load),
+                BalanceBy::Requests => request.weight.max(1),
+                BalanceBy::Tokens => std::mem::take(&mut run.tokens),
             };
             Some((self.roster.index(run.rank)?, charge))
         };

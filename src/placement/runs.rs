@@ -16,8 +16,8 @@ pub(super) struct Run {
     /// The rank of the replica.
     pub(super) rank: u32,
     pub(super) members: u32,
-    /// What it brought to the replica's load.
-    pub(super) load: u64,
+    /// By tokens, the blocks that it brought to the replica's load.
+    pub(super) tokens: u32,
     pub(super) why: Why,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Run {
 pub(super) struct Runs {
     pub(super) runs: Vec<Run>,
     /// For each unit that was placed: its number, and where its runs end.
-    pub(super) ends: Vec<(u32, usize)>,
+    pub(super) ends: Vec<(u32, u32)>,
 }
 
 /// Places the units in this order, each on one or more of its candidates.
@@ -69,7 +69,7 @@ pub(super) fn assign(
     for &number in order {
         if let Some(unit) = units.get(number) {
             batch.place(unit.blocks, units.members(number), unit.candidates);
-            ends.push((number, batch.runs.len()));
+            ends.push((number, batch.runs.len() as u32));
         }
     }
     Runs {
@@ -135,23 +135,24 @@ impl Batch<'_> {
     /// it has room for, and the load that they bring.
     fn run(&mut self, blocks: &[u64], rank: u32, left: &mut Members<'_>, why: Why) {
         let (members, weight) = left.take(self.room());
-        let load = match (self.rules.balance_by, &self.holders) {
-            (BalanceBy::Requests, _) => weight,
-            (BalanceBy::Tokens, None) => blocks.len() as u64,
+        let tokens = match (self.rules.balance_by, &self.holders) {
+            (BalanceBy::Requests, _) => 0,
+            (BalanceBy::Tokens, None) => blocks.len() as u32,
             (BalanceBy::Tokens, Some(holders)) => {
-                (blocks.len() as u64).saturating_sub(holders.matched(rank).into())
+                (blocks.len() as u32).saturating_sub(holders.matched(rank))
             }
         };
-        let counts = match self.rules.balance_by {
-            BalanceBy::Requests if self.is_first => load.max(self.expected),
-            _ => load,
+        let load = match self.rules.balance_by {
+            BalanceBy::Requests if self.is_first => weight.max(self.expected),
+            BalanceBy::Requests => weight,
+            BalanceBy::Tokens => tokens.into(),
         };
         self.is_first = false;
-        self.loads.add(rank, counts);
+        self.loads.add(rank, load);
         self.runs.push(Run {
             rank,
             members,
-            load,
+            tokens,
             why,
         });
     }
@@ -205,7 +206,7 @@ impl Batch<'_> {
             (BalanceBy::Tokens, _) => {
                 if let Some(rank) = self.loads.least(self.sets, candidates) {
                     let (members, _) = left.take(u64::MAX);
-                    self.push_overflow(rank, members, 0);
+                    self.push_overflow(rank, members);
                 }
             }
             (BalanceBy::Requests, Some(members)) => {
@@ -222,7 +223,7 @@ impl Batch<'_> {
         {
             let (members, weight) = left.take(1);
             self.loads.add(rank, weight);
-            self.push_overflow(rank, members, weight);
+            self.push_overflow(rank, members);
         }
     }
 
@@ -246,23 +247,20 @@ impl Batch<'_> {
             }
             for rank in bits::ranks(at_level.iter().copied()).take(left as usize) {
                 self.loads.add(rank, 1);
-                self.push_overflow(rank, 1, 1);
+                self.push_overflow(rank, 1);
                 left -= 1;
             }
             level = level.saturating_add(1);
         }
     }
 
-    fn push_overflow(&mut self, rank: u32, members: u32, load: u64) {
+    fn push_overflow(&mut self, rank: u32, members: u32) {
         match self.runs.last_mut() {
-            Some(last) if last.rank == rank && last.why == Why::Overflow => {
-                last.members += members;
-                last.load += load;
-            }
+            Some(last) if last.rank == rank && last.why == Why::Overflow => last.members += members,
             _ => self.runs.push(Run {
                 rank,
                 members,
-                load,
+                tokens: 0,
                 why: Why::Overflow,
             }),
         }

@@ -11,12 +11,10 @@ use super::{BalanceBy, Request, Rules};
 pub(super) struct Unit<'a> {
     /// The blocks that each member has; in a group of the caller's, those of the first.
     pub(super) blocks: &'a [u64],
-    /// The caller's group.
-    group: Option<u64>,
+    /// The request that came first.
+    first: u32,
     /// How many requests it has.
     pub(super) members: u32,
-    /// What they weigh together.
-    pub(super) weight: u64,
     /// The number of its candidate set.
     pub(super) candidates: u32,
 }
@@ -55,7 +53,7 @@ impl<'a> Units<'a> {
     ) -> Self {
         let mut units = Interner::<Unit<'a>>::new(seed);
         let mut unit_of = Vec::with_capacity(requests.len());
-        for request in requests {
+        for (place, request) in (0u32..).zip(requests) {
             let number = if request.blocks.is_empty() {
                 None
             } else {
@@ -70,26 +68,26 @@ impl<'a> Units<'a> {
                     };
                     let hash = hash ^ seed.word(candidates.into());
                     let is_same = |unit: &Unit<'_>| {
+                        let group = requests.get(unit.first as usize).and_then(|r| r.group);
                         unit.candidates == candidates
-                            && unit.group == request.group
-                            && (unit.group.is_some() || equal(unit.blocks, request.blocks))
+                            && group == request.group
+                            && (group.is_some() || equal(unit.blocks, request.blocks))
                     };
                     let make = || Unit {
                         blocks: request.blocks,
-                        group: request.group,
+                        first: place,
                         members: 0,
-                        weight: 0,
                         candidates,
                     };
                     let number = units.intern(hash, is_same, make);
                     if let Some(unit) = units.get_mut(number) {
                         unit.members += 1;
-                        unit.weight += u64::from(request.weight.max(1));
                     }
                     number
                 }
             });
         }
+        units.forget();
         let even = requests.iter().all(|request| request.weight <= 1);
         let weights = (!even).then(|| Weights::of(requests, &units, &unit_of));
         Self {
@@ -102,11 +100,14 @@ impl<'a> Units<'a> {
 
     /// The members of this unit, for runs to take from.
     pub(super) fn members(&self, number: u32) -> Members<'_> {
-        let unit = self.units.get(number);
+        let left = self.units.get(number).map_or(0, |unit| unit.members);
+        let weights = self.weights.as_ref().map(|weights| weights.of_unit(number));
         Members {
-            left: unit.map_or(0, |unit| unit.members),
-            weight: unit.map_or(0, |unit| unit.weight),
-            weights: self.weights.as_ref().map(|weights| weights.of_unit(number)),
+            left,
+            weight: weights.map_or(left.into(), |weights| {
+                weights.iter().copied().map(u64::from).sum()
+            }),
+            weights,
         }
     }
 
@@ -211,10 +212,12 @@ impl<'a> Units<'a> {
     ) -> u64 {
         let total: u64 = order
             .iter()
-            .filter_map(|&number| self.units.get(number))
-            .map(|unit| match balance_by {
-                BalanceBy::Requests => unit.weight.max(expected),
-                BalanceBy::Tokens => unit.blocks.len() as u64,
+            .map(|&number| match balance_by {
+                BalanceBy::Requests => self.members(number).weight.max(expected),
+                BalanceBy::Tokens => {
+                    let unit = self.units.get(number);
+                    unit.map_or(0, |unit| unit.blocks.len() as u64)
+                }
             })
             .sum();
         let total = before.iter().copied().fold(total, u64::saturating_add);

@@ -67,7 +67,7 @@ pub fn explain(rules: &Rules, replicas: &[Replica<'_>], requests: &[Request<'_>]
         .iter()
         .filter_map(|&(number, end)| {
             let unit = solution.units.get(number)?;
-            let its_runs = runs.by_ref().take(end - start);
+            let its_runs = runs.by_ref().take((end - start) as usize);
             start = end;
             Some(PlacedUnit {
                 members: std::mem::take(members.get_mut(number as usize)?),

@@ -7,11 +7,19 @@
 //!    no open window opens one and **owns** it. The record's count gives each member its index,
 //!    which is the order of arrival, and says to the last request whether the batch is full.
 //! 2. Whoever joined tells the owner, over the owner's queue, its block hashes.
-//! 3. When its time is up the owner **closes** the record, again by compare-and-swap. From then
-//!    on it knows how many joined, and waits for what is still on its way (microseconds; a bound
-//!    of [`GRACE`] stands for a worker that died between 1 and 2).
+//! 3. When its time is up the owner **closes** the record, again by compare-and-swap; or earlier,
+//!    when nobody has joined for the quiet period, or when all groups are there whose clients say
+//!    how many they are. Whoever fills it closes it too, where full windows are sealed. From then
+//!    on the owner knows how many joined, and waits for what is still on its way (microseconds; a
+//!    bound of [`GRACE`] stands for a worker that died between 1 and 2).
 //! 4. The owner places all members jointly and **answers** each worker once, over its queue.
 //! 5. Each worker **releases** its own requests, a bounded number in one go.
+//!
+//! Each pool of replicas has a window of its own, in one of [`LANES`](crate::workers::LANES)
+//! records; should two pools share one they are still placed apart.
+//!
+//! A request whose unit is remembered does not join: it is decided when it arrives, and so are all
+//! where nobody is held ([`crate::picker`]).
 //!
 //! A request that leaves is withdrawn from the count and at the owner.
 //!
