@@ -115,7 +115,7 @@ fn main() -> anyhow::Result<()> {
             (Policy::NoFilter, 0),
             (Policy::HoldNone, 0),
             (Policy::Reference, 100),
-            (Policy::Memory, 5),
+            (Policy::Memory, 10),
             (Policy::Quiet, 1500),
         ] {
             measure(step, policy, &[window_ms], seeds, &mut others);
