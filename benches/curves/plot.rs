@@ -41,10 +41,20 @@ pub(crate) fn svg(points: &[&Point]) -> anyhow::Result<String> {
         }
         root.present()?;
     }
-    // What is so without being said.
-    Ok(text
-        .replace(" opacity=\"1\"", "")
-        .replace(" stroke=\"none\"", ""))
+    // What is said of every element is said once, and what is so anyway is not.
+    let style = "<style>polyline{fill:none}text{font-family:sans-serif}</style>\n";
+    let begin = text.find('\n').map_or(0, |end| end + 1);
+    text.insert_str(begin, style);
+    for said in [
+        " opacity=\"1\"",
+        " stroke=\"none\"",
+        " fill=\"none\"",
+        " font-family=\"sans-serif\"",
+        " stroke-width=\"1\"",
+    ] {
+        text = text.replace(said, "");
+    }
+    Ok(text)
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
@@ -107,10 +117,10 @@ fn draw(
     chart
         .margin(6)
         .margin_right(12)
-        .x_label_area_size(if is_last { 42 } else { 24 })
-        .y_label_area_size(if is_first { 62 } else { 46 });
+        .x_label_area_size(if is_last { 46 } else { 26 })
+        .y_label_area_size(if is_first { 70 } else { 50 });
     if ROWS.first() == Some(&row) {
-        chart.caption(title, (FONT, 15));
+        chart.caption(title, (FONT, 18));
     }
     let x = Axis::log(0.9..1700.0, &[1.0, 10.0, 100.0, 1000.0]);
     let mut chart = chart.build_cartesian_2d(x, row.axis())?;
@@ -118,8 +128,8 @@ fn draw(
     let mut mesh = chart.configure_mesh();
     mesh.light_line_style(TRANSPARENT)
         .bold_line_style(BLACK.mix(0.12))
-        .label_style((FONT, 12))
-        .axis_desc_style((FONT, 13))
+        .label_style((FONT, 14))
+        .axis_desc_style((FONT, 16))
         .y_label_formatter(&label);
     if is_last {
         mesh.x_desc("window, ms");
@@ -156,7 +166,7 @@ fn draw(
 }
 
 fn draw_legend(area: &Area<'_>) -> anyhow::Result<()> {
-    let mut x = 62;
+    let mut x = 40;
     for policy in Policy::ALL {
         let style = style(policy);
         let y = 22;
@@ -168,8 +178,8 @@ fn draw_legend(area: &Area<'_>) -> anyhow::Result<()> {
                 area.draw(&PathElement::new(vec![(dash, y), (dash + 6, y)], style))?;
             }
         }
-        area.draw(&Text::new(policy.name(), (x + 32, y - 7), (FONT, 14)))?;
-        x += 52 + 7 * i32::try_from(policy.name().len()).unwrap_or(0);
+        area.draw(&Text::new(policy.name(), (x + 32, y - 7), (FONT, 17)))?;
+        x += 52 + 8 * i32::try_from(policy.name().len()).unwrap_or(0);
     }
     Ok(())
 }
