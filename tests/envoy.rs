@@ -35,6 +35,8 @@ mod metrics;
 mod passing;
 #[path = "envoy/privacy.rs"]
 mod privacy;
+#[path = "envoy/recommended.rs"]
+mod recommended;
 #[path = "envoy/replicas.rs"]
 mod replicas;
 #[path = "envoy/rollout.rs"]

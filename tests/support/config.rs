@@ -4,7 +4,9 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-const SHIPPED: &str = include_str!("../../envoy/envoy.yaml");
+pub(crate) const SHIPPED: &str = include_str!("../../envoy/envoy.yaml");
+pub(crate) const RL: &str = include_str!("../../envoy/rl.yaml");
+pub(crate) const SERVING: &str = include_str!("../../envoy/serving.yaml");
 const WASM: &str = "target/wasm32-wasip1/release/burst_prefix_cache.wasm";
 /// The filter that traps on a request with the header `x-test-trap`.
 const TRAPPING: &str = "target/test-trap/wasm32-wasip1/release/burst_prefix_cache.wasm";
@@ -17,7 +19,12 @@ impl Config {
     /// The shipped file, on free ports, with the built filter and these replicas in the places of
     /// its own.
     pub(crate) fn shipped(replicas: &[String]) -> Self {
-        let mut config = Self(SHIPPED.to_owned());
+        Self::of(SHIPPED, replicas)
+    }
+
+    /// The same of another of the shipped files.
+    pub(crate) fn of(file_text: &str, replicas: &[String]) -> Self {
+        let mut config = Self(file_text.to_owned());
         config.replace("port_value: 9901", "port_value: 0");
         config.replace("port_value: 10000", "port_value: 0");
         config.replace(&file(WASM), &file(&built(WASM)));
