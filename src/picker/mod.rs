@@ -1,11 +1,11 @@
 //! What one worker picks replicas by: the replicas as they are, what is in flight, what is
 //! remembered, and the rules of placement.
 //!
-//! | a request | is picked for by |
-//! |---|---|
-//! | of a window | [`Picker::together`], jointly with the window's other members |
-//! | of a unit that is remembered | [`Picker::remembered`], when it arrives |
-//! | that nobody holds | [`Picker::at_once`], when it arrives |
+//! | a request | is picked for | where |
+//! |---|---|---|
+//! | of a window | jointly with the window's other members | `batch.rs` |
+//! | of a unit that is remembered | when it arrives: it follows its unit | `one.rs` |
+//! | that nobody holds | when it arrives | `one.rs` |
 
 mod batch;
 mod lists;
@@ -25,7 +25,7 @@ use crate::memory::{Key, Memory};
 use crate::placement::{BalanceBy, Rules};
 use crate::replicas::{Directory, Source};
 use crate::workers::{Moment, Shared, WorkerId};
-use view::View;
+pub(crate) use view::View;
 
 /// A request that asks to be placed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -155,21 +155,28 @@ impl Picker {
         shared: &mut dyn Shared,
     ) -> Rc<Listed> {
         let view = self.view(pool, subset, shared);
-        self.list(view)
+        self.list(&view)
     }
 
-    fn view(&mut self, pool: &str, subset: Option<&[String]>, shared: &mut dyn Shared) -> View {
+    /// The replicas that a request may go to now.
+    pub(crate) fn view(
+        &mut self,
+        pool: &str,
+        subset: Option<&[String]>,
+        shared: &mut dyn Shared,
+    ) -> View {
         View::new(self.directory.pool(pool, shared), subset)
     }
 
-    fn list(&mut self, view: View) -> Rc<Listed> {
+    /// How headers list them.
+    pub(crate) fn list(&mut self, view: &View) -> Rc<Listed> {
         if let Some((known, listed)) = &self.listed
-            && known.is(&view)
+            && known.is(view)
         {
             return Rc::clone(listed);
         }
         let listed = Rc::new(view.listed());
-        self.listed = Some((view, Rc::clone(&listed)));
+        self.listed = Some((view.clone(), Rc::clone(&listed)));
         listed
     }
 

@@ -18,10 +18,11 @@ use crate::workers::{Moment, Refused, Shared, WorkerId};
 impl Picker {
     /// A request whose unit is remembered follows it, and one that begins like a remembered unit
     /// is drawn to it. None where it is neither, or nothing is remembered at all.
-    pub fn remembered(
+    pub(crate) fn remembered(
         &mut self,
         now: Moment,
         request: &Request,
+        view: &View,
         me: Option<WorkerId>,
         shared: &mut dyn Shared,
     ) -> Option<(Pick, Rc<Listed>)> {
@@ -30,11 +31,10 @@ impl Picker {
             let key = Key::prefix(&request.pool, blocks);
             memory.get(now, key, shared).is_some()
         });
-        let view = self.view(&request.pool, request.subset.as_deref(), shared);
         let key = request.unit();
-        let pick = match self.follow(now, key, request, &view, me, shared) {
+        let pick = match self.follow(now, key, request, view, me, shared) {
             Some(pick) => pick,
-            None if begins_alike => self.begin(now, key, request, &view, me, shared).ok()?,
+            None if begins_alike => self.begin(now, key, request, view, me, shared).ok()?,
             None => return None,
         };
         Some(self.told(pick, view))
@@ -45,18 +45,18 @@ impl Picker {
     ///
     /// # Errors
     /// The memory could not be written.
-    pub fn at_once(
+    pub(crate) fn at_once(
         &mut self,
         now: Moment,
         request: &Request,
+        view: &View,
         me: Option<WorkerId>,
         shared: &mut dyn Shared,
     ) -> Result<(Pick, Rc<Listed>), Refused> {
-        let view = self.view(&request.pool, request.subset.as_deref(), shared);
         let key = request.unit();
-        let pick = match self.follow(now, key, request, &view, me, shared) {
+        let pick = match self.follow(now, key, request, view, me, shared) {
             Some(pick) => pick,
-            None => self.begin(now, key, request, &view, me, shared)?,
+            None => self.begin(now, key, request, view, me, shared)?,
         };
         Ok(self.told(pick, view))
     }
@@ -122,7 +122,7 @@ impl Picker {
     }
 
     /// Writes down what was picked by the list that comes along, and the load that it brings.
-    fn told(&mut self, mut pick: Pick, view: View) -> (Pick, Rc<Listed>) {
+    fn told(&mut self, mut pick: Pick, view: &View) -> (Pick, Rc<Listed>) {
         let name = pick.decision.replica().and_then(|index| view.name(index));
         let Some(name) = name.map(str::to_owned) else {
             return (pick, self.list(view));

@@ -30,7 +30,7 @@ impl Listed {
 
 /// The candidates of a request, in its pool.
 #[derive(Debug, Clone)]
-pub(super) struct View {
+pub(crate) struct View {
     pub(super) pool: Rc<Pool>,
     /// Indexes into the pool, ascending; none = all of it.
     pub(super) only: Option<Vec<u32>>,

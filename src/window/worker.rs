@@ -9,7 +9,7 @@ use super::message::{Message, StreamId, open, send};
 use super::owned::Owned;
 use super::record::{Joined, Seat};
 use super::{Arrival, GIVE_UP, Release, Request, Settings};
-use crate::picker::{Decision, Listed, Pick, Picker};
+use crate::picker::{Decision, Listed, Pick, Picker, View};
 use crate::workers::{Membership, Moment, Refused, Shared};
 
 /// A request that waits.
@@ -90,12 +90,13 @@ impl Worker {
         shared: &mut dyn Shared,
     ) -> Arrival {
         let (pool, subset) = (request.pool.as_str(), request.subset.as_deref());
-        let listed = self.picker.candidates(pool, subset, shared);
+        let view = self.picker.view(pool, subset, shared);
+        let listed = self.picker.list(&view);
         if listed.is_empty() {
             return Arrival::Decided(Decision::NoReplicas, listed);
         }
         let arrival = self
-            .decide_at_once(now, stream, &request, shared)
+            .decide_at_once(now, stream, &request, &view, shared)
             .unwrap_or_else(|| self.hold(now, stream, request, listed, shared));
         self.publish(now, shared);
         arrival
@@ -176,6 +177,7 @@ impl Worker {
         now: Moment,
         stream: StreamId,
         request: &Request,
+        view: &View,
         shared: &mut dyn Shared,
     ) -> Option<Arrival> {
         if self.settings.memory.is_zero() {
@@ -184,9 +186,9 @@ impl Worker {
         // Its load is told under the worker's own number.
         let me = self.membership.renewed(now, shared).ok();
         let picked = if self.settings.hold {
-            Ok(self.picker.remembered(now, request, me, shared)?)
+            Ok(self.picker.remembered(now, request, view, me, shared)?)
         } else {
-            self.picker.at_once(now, request, me, shared)
+            self.picker.at_once(now, request, view, me, shared)
         };
         Some(match picked {
             Ok((pick, listed)) => {
