@@ -87,11 +87,12 @@ fn group_size(text: &[u8]) -> Option<NonZeroU32> {
     (digits && number.get() <= LARGEST_GROUP).then_some(number)
 }
 
-/// The replicas that a gateway before this one narrows a request to, sorted; none where it says
-/// nothing.
+/// The replicas that a gateway before this one narrows a request to, on however many lines,
+/// sorted; none where it says nothing.
 pub(super) fn subset() -> Option<Vec<String>> {
-    let list = host::header(Headers::Request, SUBSET)?;
-    let mut subset: Vec<String> = String::from_utf8_lossy(&list)
+    host::header(Headers::Request, SUBSET)?;
+    let lines = host::header_lines(Headers::Request, SUBSET).join(&b',');
+    let mut subset: Vec<String> = String::from_utf8_lossy(&lines)
         .split(',')
         .filter_map(|name| name.trim().parse::<SocketAddr>().ok())
         .map(|address| address.to_string())

@@ -52,6 +52,7 @@ unsafe extern "C" {
         value: *mut *mut u8,
         value_size: *mut usize,
     ) -> u32;
+    fn proxy_get_header_map_pairs(map: u32, pairs: *mut *mut u8, pairs_size: *mut usize) -> u32;
     fn proxy_replace_header_map_value(
         map: u32,
         key: *const u8,
@@ -125,13 +126,53 @@ fn returned(call: impl FnOnce(*mut *mut u8, *mut usize) -> u32) -> Result<Vec<u8
     Ok(unsafe { Vec::from_raw_parts(data, size, size) })
 }
 
-/// The value of a header; several of that name come joined.
+/// The value of a header. Of several lines of that name Envoy gives the first one only, but for
+/// names that it knows itself, whose lines it joins.
 pub(super) fn header(map: Headers, name: &str) -> Option<Vec<u8>> {
     returned(|value, size| {
         // SAFETY: the name is valid for reads, the returns are valid for writes.
         unsafe { proxy_get_header_map_value(map as u32, name.as_ptr(), name.len(), value, size) }
     })
     .ok()
+}
+
+/// The values of all lines of a header, in their order.
+pub(super) fn header_lines(map: Headers, name: &str) -> Vec<Vec<u8>> {
+    let pairs = returned(|pairs, size| {
+        // SAFETY: the returns are valid for writes.
+        unsafe { proxy_get_header_map_pairs(map as u32, pairs, size) }
+    });
+    let lines = pairs.ok().and_then(|pairs| lines(&pairs, name.as_bytes()));
+    lines.unwrap_or_default()
+}
+
+/// Reads headers as the ABI writes them: their number, the sizes of each name and value, and then
+/// these, each with a zero behind it.
+fn lines(pairs: &[u8], name: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut sizes = pairs;
+    let count = number(&mut sizes)?;
+    let mut texts = sizes.get(count.checked_mul(8)?..)?;
+    let mut lines = Vec::new();
+    for _ in 0..count {
+        let known = text(&mut texts, number(&mut sizes)?)?;
+        let value = text(&mut texts, number(&mut sizes)?)?;
+        if known == name {
+            lines.push(value.to_vec());
+        }
+    }
+    Some(lines)
+}
+
+fn number(bytes: &mut &[u8]) -> Option<usize> {
+    let (number, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    usize::try_from(u32::from_le_bytes(*number)).ok()
+}
+
+fn text<'a>(bytes: &mut &'a [u8], size: usize) -> Option<&'a [u8]> {
+    let (text, rest) = bytes.split_at_checked(size)?;
+    *bytes = rest.get(1..)?;
+    Some(text)
 }
 
 /// Sets a header, replacing all of that name.

@@ -31,6 +31,29 @@ impl Headers {
         (!values.is_empty()).then(|| values.join(&b","[..]))
     }
 
+    /// The value of the first line of that name, which is all that Envoy tells a filter that asks
+    /// for one.
+    pub(crate) fn first(&self, name: &str) -> Option<Vec<u8>> {
+        let name = name.to_lowercase();
+        let mut lines = self.0.iter();
+        let line = lines.find(|(known, _)| *known == name);
+        line.map(|(_, value)| value.clone())
+    }
+
+    /// As the ABI writes them.
+    pub(crate) fn pairs(&self) -> Vec<u8> {
+        let number = |size: usize| u32::try_from(size).unwrap().to_le_bytes();
+        let mut bytes = number(self.0.len()).to_vec();
+        for (name, value) in &self.0 {
+            bytes.extend(number(name.len()));
+            bytes.extend(number(value.len()));
+        }
+        for (name, value) in &self.0 {
+            bytes.extend([name.as_bytes(), b"\0", value, b"\0"].concat());
+        }
+        bytes
+    }
+
     pub(crate) fn text(&self, name: &str) -> Option<String> {
         self.get(name)
             .map(|value| String::from_utf8_lossy(&value).into_owned())

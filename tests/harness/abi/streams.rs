@@ -22,10 +22,18 @@ pub(super) fn link(linker: &mut Linker<Host>) -> Result<()> {
         |call, map: u32, key: u32, key_size: u32, value: u32, value_size: u32| {
             let key = call.text(key, key_size)?;
             let found = with_headers(&mut call.world(), call.vm, map, |headers| {
-                headers.get(&key).ok_or(Status::NotFound)
+                headers.first(&key).ok_or(Status::NotFound)
             });
             call.give(found.and_then(|found| found), value, value_size)
                 .await
+        }
+    );
+    host!(
+        linker,
+        "proxy_get_header_map_pairs",
+        |call, map: u32, pairs: u32, pairs_size: u32| {
+            let found = with_headers(&mut call.world(), call.vm, map, |headers| headers.pairs());
+            call.give(found, pairs, pairs_size).await
         }
     );
     host!(
