@@ -103,6 +103,11 @@ pub(super) fn subset() -> Option<Vec<String>> {
     Some(subset)
 }
 
+/// The cluster that the route of the current context's request names.
+pub(super) fn routed() -> Option<String> {
+    String::from_utf8(host::property(&["xds", "cluster_name"])?).ok()
+}
+
 /// A request whose outcome is to be written: its status, the wait in whole milliseconds, the
 /// blocks of its prompts, and the candidates that its replica is one of.
 #[derive(Debug, Clone)]
