@@ -21,10 +21,20 @@ mod burst;
 mod configuration;
 #[path = "envoy/discovery.rs"]
 mod discovery;
+#[path = "envoy/first.rs"]
+mod first;
 #[path = "envoy/flat.rs"]
 mod flat;
+#[path = "envoy/forged.rs"]
+mod forged;
 #[path = "envoy/hints.rs"]
 mod hints;
+#[path = "envoy/hostile.rs"]
+mod hostile;
+#[path = "envoy/hosts.rs"]
+mod hosts;
+#[path = "envoy/ill.rs"]
+mod ill;
 #[path = "envoy/leaving.rs"]
 mod leaving;
 #[path = "envoy/memory.rs"]
@@ -33,6 +43,8 @@ mod memory;
 mod metrics;
 #[path = "envoy/passing.rs"]
 mod passing;
+#[path = "envoy/pools.rs"]
+mod pools;
 #[path = "envoy/privacy.rs"]
 mod privacy;
 #[path = "envoy/recommended.rs"]
@@ -41,10 +53,14 @@ mod recommended;
 mod replicas;
 #[path = "envoy/rollout.rs"]
 mod rollout;
+#[path = "envoy/running.rs"]
+mod running;
 #[path = "envoy/sdks.rs"]
 mod sdks;
 #[path = "envoy/slow.rs"]
 mod slow;
+#[path = "envoy/subset.rs"]
+mod subset;
 #[path = "envoy/thousands.rs"]
 mod thousands;
 #[path = "envoy/trap.rs"]
@@ -62,6 +78,8 @@ mod admin;
 mod clients;
 #[path = "support/config.rs"]
 mod config;
+#[path = "support/discovered.rs"]
+mod discovered;
 #[path = "support/envoy.rs"]
 mod envoy;
 #[path = "support/fleet.rs"]
@@ -84,3 +102,5 @@ mod rows;
 mod verdict;
 #[path = "support/watched.rs"]
 mod watched;
+#[path = "support/wire.rs"]
+mod wire;

@@ -17,6 +17,8 @@ mod harness;
 mod bodies;
 #[path = "wasm/bounds.rs"]
 mod bounds;
+#[path = "wasm/candidates.rs"]
+mod candidates;
 #[path = "wasm/configuration.rs"]
 mod configuration;
 #[path = "wasm/knob.rs"]

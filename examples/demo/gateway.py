@@ -18,7 +18,10 @@ PREFILL_US_PER_TOKEN = 100
 DECODE_US_PER_TOKEN = 2000
 
 FILTER = re.compile(r"^ *# >>> the filter\n.*?^ *# <<<\n", re.M | re.S)
-STATIC = re.compile(r"(?:^ *- 127\.0\.0\.1:800\d\n)+", re.M)
+# The admin that Envoy tells the replicas by is a cluster of the shipped file with a port that must
+# be known before Envoy runs, and no port here is. So the filter is given a list instead.
+ADMIN = re.compile(r"^(admin:\n(?: .*\n)*? .*port_value: )9901\b", re.M)
+DISCOVERED = re.compile(r"^( *)envoyAdmin: \{.*\}\n", re.M)
 ENDPOINTS = re.compile(r"(?:^ *- \{ endpoint: .*port_value: 800\d.*\n)+", re.M)
 
 
@@ -81,12 +84,13 @@ def configuration(template: str, ports: Sequence[int], wasm: Path, window_ms: Op
         line = match.group().splitlines(keepends=True)[0]
         return "".join(re.sub(r"\b800\d\b", str(port), line) for port in ports)
 
-    text = replace(r"port_value: 9901\b", "port_value: 0", template)
+    text = replace(ADMIN, r"\g<1>0", template)
     text = replace(r"port_value: 10000\b", "port_value: 0", text)
     text = replace(ENDPOINTS, for_each_port, text)
     if window_ms is None:
         return replace(FILTER, "", text)
-    text = replace(STATIC, for_each_port, text)
+    static = json.dumps([f"127.0.0.1:{port}" for port in ports])
+    text = replace(DISCOVERED, lambda match: f"{match.group(1)}static: {static}\n", text)
     text = replace(r"windowDurationMs: \d+", f"windowDurationMs: {window_ms}", text)
     quoted = json.dumps(str(wasm))
     return replace(r"filename: [^ }]+\.wasm", lambda _: f"filename: {quoted}", text)

@@ -95,8 +95,8 @@ fn group_size(text: &[u8]) -> Option<NonZeroU32> {
     (digits && number.get() <= LARGEST_GROUP).then_some(number)
 }
 
-/// The replicas that a gateway before this one narrows a request to, sorted; none where it says
-/// nothing.
+/// The replicas that a gateway before this one narrows a request to, on however many lines,
+/// sorted; none where it says nothing.
 pub(super) fn subset() -> Option<Vec<String>> {
     let list = host::all_of_header(SUBSET)?;
     let mut subset: Vec<String> = String::from_utf8_lossy(&list)
@@ -108,6 +108,11 @@ pub(super) fn subset() -> Option<Vec<String>> {
     subset.sort_unstable();
     subset.dedup();
     Some(subset)
+}
+
+/// The cluster that the route of the current context's request names.
+pub(super) fn routed() -> Option<String> {
+    String::from_utf8(host::property(&["xds", "cluster_name"])?).ok()
 }
 
 /// A request whose outcome is to be written: its status, the wait in whole milliseconds, the

@@ -125,7 +125,8 @@ fn returned(call: impl FnOnce(*mut *mut u8, *mut usize) -> u32) -> Result<Vec<u8
     Ok(unsafe { Vec::from_raw_parts(data, size, size) })
 }
 
-/// The value of a header; of several of that name Envoy gives the first.
+/// The value of a header. Of several lines of that name Envoy gives the first one only, but for
+/// names that it knows itself, whose lines it joins.
 pub(super) fn header(map: Headers, name: &str) -> Option<Vec<u8>> {
     returned(|value, size| {
         // SAFETY: the name is valid for reads, the returns are valid for writes.

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::board::Board;
-use super::headers::Outcome;
+use super::headers::{self, Outcome};
 use super::host;
 use super::knob::Knob;
 use super::poll::Polling;
@@ -109,6 +109,18 @@ impl Plugin {
         self.decide(request, &Outcome::at_once(status, blocks, listed));
         self.set_tick(now);
         false
+    }
+
+    /// Where the current context's request may go, by its route and its headers.
+    pub(super) fn bounds(&self) -> Asked {
+        let replicas = &self.config.replicas;
+        let routed = replicas.is_routed().then(headers::routed).flatten();
+        let trusts = self.config.trust_subset_header;
+        Asked {
+            pool: replicas.pool_name(routed.as_deref()).to_owned(),
+            subset: trusts.then(headers::subset).flatten(),
+            ..Asked::default()
+        }
     }
 
     /// The replicas that a request may go to now.
@@ -278,7 +290,7 @@ impl Plugin {
         for request in stuck {
             if host::act_on(request.id).is_ok() {
                 let status = Status::Skipped("header-stop");
-                let outcome = Outcome::at_once(status, 0, self.candidates(&Asked::default()));
+                let outcome = Outcome::at_once(status, 0, self.candidates(&self.bounds()));
                 self.decide(&request, &outcome);
                 self.stat(|stats| stats.count(metrics::KNOB_MISSING, 1));
                 let _resumed = host::resume_request();

@@ -124,21 +124,10 @@ impl Stream {
     fn read_asked(&mut self, plugin: &Plugin) {
         let hints = Hints::read();
         plugin.count_ignored(hints.ignored);
-        let routed = plugin.config.replicas.is_routed().then(routed).flatten();
         self.asked = Asked {
-            pool: plugin
-                .config
-                .replicas
-                .pool_name(routed.as_deref())
-                .to_owned(),
-            subset: plugin
-                .config
-                .trust_subset_header
-                .then(headers::subset)
-                .flatten(),
             group: hints.group,
             group_size: hints.group_size,
-            ..Asked::default()
+            ..plugin.bounds()
         };
     }
 
@@ -170,11 +159,6 @@ impl Stream {
             Action::Continue
         }
     }
-}
-
-/// The cluster that the route of the current context's request names.
-fn routed() -> Option<String> {
-    String::from_utf8(host::property(&["xds", "cluster_name"])?).ok()
 }
 
 /// What is no UTF-8 is none of the texts that the filter knows.

@@ -204,7 +204,7 @@ pub fn read(answer: &[u8], clusters: &Clusters) -> Result<Pools, Failure> {
             most: MOST_BYTES,
         });
     }
-    let unreadable = |error: serde_json::Error| Failure::Unreadable(error.to_string());
+    let unreadable = |error: serde_json::Error| Failure::Unreadable(shortened(&error.to_string()));
     let answer: Answer<'_> = serde_json::from_slice(answer).map_err(unreadable)?;
     let mut found: BTreeMap<Cow<'_, str>, Hosts> = BTreeMap::new();
     let mut lists = Ok(());
@@ -235,6 +235,19 @@ pub fn read(answer: &[u8], clusters: &Clusters) -> Result<Pools, Failure> {
     let pools = Pools(pools);
     at_most("replicas", pools.usable(), MOST_IN_ALL)?;
     Ok(pools)
+}
+
+/// What goes into the log: a value that stands in the wrong place may be the whole answer.
+fn shortened(why: &str) -> String {
+    /// In bytes; where it stands comes last.
+    const MOST: usize = 200;
+    if why.len() <= MOST {
+        return why.to_owned();
+    }
+    let begin = why.floor_char_boundary(MOST / 2);
+    let end = why.ceil_char_boundary(why.len() - MOST / 2);
+    let part = |range: std::ops::Range<usize>| why.get(range).unwrap_or_default();
+    format!("{} … {}", part(0..begin), part(end..why.len()))
 }
 
 fn at_most(what: &'static str, found: usize, most: usize) -> Result<(), Failure> {

@@ -96,3 +96,17 @@ fn an_answer_of_more_than_16_mib_is_not_read() {
     );
     assert_eq!(failure.cause().word(), "size");
 }
+
+#[test]
+fn what_is_said_of_an_answer_that_cannot_be_read_is_short_whatever_stands_in_it() {
+    let long = "é".repeat(100_000);
+    for answer in [
+        json!({"cluster_statuses": long}),
+        json!({"cluster_statuses": [{"name": [long]}]}),
+        json!({"cluster_statuses": [{"name": "a", "host_statuses": long}]}),
+    ] {
+        let failure = read(&answer).unwrap_err().to_string();
+        assert!(failure.len() < 300, "{} bytes", failure.len());
+        assert!(failure.contains("the answer cannot be read: "), "{failure}");
+    }
+}

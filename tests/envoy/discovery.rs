@@ -2,51 +2,23 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::admin::{Admin, Reply};
 use crate::config::Config;
+use crate::discovered::{REFRESH_MS, REPLICAS};
 use crate::fleet::{Fleet, QUICK};
 use crate::http1::request;
 use crate::prompts::TEXT;
-use crate::watched::{NODE, Watched};
+use crate::watched::{NODE, Watched, endpoints};
 
 const AGE: &str = "burst_prefix_cache.replicas_age_ms";
-const REPLICAS: &str = "burst_prefix_cache.replicas";
-const REFRESH_MS: u64 = 200;
-
-/// A cluster of one address.
-fn cluster(name: &str, address: &str) -> Value {
-    let (host, port) = address.rsplit_once(':').unwrap();
-    let port: u16 = port.parse().unwrap();
-    let address = json!({"socket_address": {"address": host, "port_value": port}});
-    let endpoints = [json!({"lb_endpoints": [{"endpoint": {"address": address}}]})];
-    json!({
-        "name": name,
-        "type": "STATIC",
-        "connect_timeout": "2s",
-        "load_assignment": {"cluster_name": name, "endpoints": endpoints},
-    })
-}
-
-/// The shipped configuration with the replicas as the admin tells them of a cluster.
-fn asking(config: Config, admin: &Admin, cluster_name: &str) -> Config {
-    let source = json!({
-        "adminCluster": "envoy-admin",
-        "cluster": cluster_name,
-        "refreshMs": REFRESH_MS,
-    });
-    let mut fields = Map::new();
-    fields.insert("replicas".to_owned(), json!({"envoyAdmin": source}));
-    let config = config.plugin_struct(&fields);
-    config.cluster(&cluster("envoy-admin", &admin.address.to_string()))
-}
 
 /// A fleet that asks its admin, through a relay.
 async fn fleet(cluster_name: &str, change: impl FnOnce(Config) -> Config) -> (Fleet, Admin) {
     let admin = Admin::start(Reply::Broken).await;
-    let change = |config| change(asking(config, &admin, cluster_name));
+    let change = |config: Config| change(config.asking(admin.address, cluster_name, REFRESH_MS));
     let fleet = Fleet::with(&QUICK, &NODE, change).await;
     admin.set(Reply::Of(fleet.envoy.admin), Duration::ZERO);
     (fleet, admin)
@@ -88,28 +60,11 @@ async fn all_clusters_are_known_where_the_route_names_one() {
     fleet.envoy.await_value(REPLICAS, |known| known == 5).await;
 }
 
-/// The endpoints of the cluster `pool`, each with its health.
-fn endpoints(hosts: &[(u8, &str)]) -> String {
-    let host = |(number, health): &(u8, &str)| {
-        let address = json!({"address": format!("127.0.1.{number}"), "port_value": 8000});
-        json!({
-            "endpoint": {"address": {"socket_address": address}},
-            "health_status": health,
-        })
-    };
-    let hosts: Vec<Value> = hosts.iter().map(host).collect();
-    let assignment = json!({
-        "@type": "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
-        "cluster_name": "pool",
-        "endpoints": [{"lb_endpoints": hosts}],
-    });
-    json!({"resources": [assignment]}).to_string()
-}
-
 #[tokio::test]
 async fn hosts_that_come_go_and_fall_ill_are_known_so() {
-    let (one, two, three) = ((1, "HEALTHY"), (2, "HEALTHY"), (3, "HEALTHY"));
-    let file = Watched::create("endpoints", &endpoints(&[one, two]));
+    let [a, b, c, d] = [1, 2, 3, 4].map(|host| format!("127.0.1.{host}:8000"));
+    let (one, two, three) = ((&*a, "HEALTHY"), (&*b, "HEALTHY"), (&*c, "HEALTHY"));
+    let file = Watched::create("endpoints", &endpoints("pool", &[one, two]));
     let source = json!({
         "resource_api_version": "V3",
         "path_config_source": {"path": file.path()},
@@ -123,12 +78,12 @@ async fn hosts_that_come_go_and_fall_ill_are_known_so() {
     for (hosts, usable) in [
         (vec![one, two], 2),
         (vec![one, two, three], 3),
-        (vec![(1, "DRAINING"), two, three, (4, "DEGRADED")], 2),
-        (vec![(1, "UNHEALTHY"), (4, "DEGRADED")], 1),
+        (vec![(&a, "DRAINING"), two, three, (&d, "DEGRADED")], 2),
+        (vec![(&a, "UNHEALTHY"), (&d, "DEGRADED")], 1),
         (vec![], 0),
-        (vec![one, two, three, (4, "HEALTHY")], 4),
+        (vec![one, two, three, (&d, "HEALTHY")], 4),
     ] {
-        file.put(&endpoints(&hosts));
+        file.put(&endpoints("pool", &hosts));
         let known = fleet.envoy.await_value(REPLICAS, |known| known == usable);
         known.await;
     }
@@ -189,9 +144,7 @@ async fn slow_answers_are_asked_for_one_at_a_time() {
 async fn a_cluster_that_does_not_exist_is_named_in_the_log_once() {
     let fleet = Fleet::with(&QUICK, &[], |config| {
         let source = json!({"adminCluster": "nowhere", "cluster": "*", "refreshMs": 100});
-        let mut fields = Map::new();
-        fields.insert("replicas".to_owned(), json!({"envoyAdmin": source}));
-        config.plugin_struct(&fields)
+        config.replicas(&json!({"envoyAdmin": source}))
     })
     .await;
     let counter = "poll.cause.cluster.failures_total";

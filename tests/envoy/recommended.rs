@@ -14,7 +14,7 @@ use crate::responder;
 /// What stands before and after the values that each file has of its own.
 const VALUES: (&str, &str) = (
     "                  value:\n",
-    "                    # The hosts of the cluster below.",
+    "                    # Envoy's own hosts of the cluster below",
 );
 
 #[test]

@@ -75,6 +75,8 @@ pub(crate) struct Client {
     pub(crate) parts: VecDeque<(u64, Part)>,
     /// When it closes its connection, if nothing has been answered by then.
     pub(crate) leaves: Option<u64>,
+    /// The cluster that its route names, if there is a route.
+    pub(crate) cluster: Option<&'static str>,
 }
 
 impl Client {
@@ -90,6 +92,7 @@ impl Client {
             headers: Headers::new([(":method", "POST"), (":path", path)]),
             parts: [(at, Part::Headers { end: false }), (at, data)].into(),
             leaves: None,
+            cluster: None,
         }
     }
 
@@ -102,6 +105,12 @@ impl Client {
             "/v1/completions",
             body.to_string().as_bytes(),
         )
+    }
+
+    /// A route to this cluster.
+    pub(crate) fn to(mut self, cluster: &'static str) -> Self {
+        self.cluster = Some(cluster);
+        self
     }
 
     /// Another header.

@@ -143,6 +143,7 @@ impl Schedule {
             parts,
             // A proxy waits for nobody for ever.
             leaves: leaves.or(never_ends.then_some(at + 5_000 * MILLI)),
+            cluster: None,
         }
     }
 

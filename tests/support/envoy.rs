@@ -35,16 +35,17 @@ impl Envoy {
         while !http1::get(admin, "/ready").await.text().contains("LIVE") {
             process.look().await;
         }
-        let listeners = http1::get(admin, "/listeners?format=json").await.text();
-        let listeners: Value = serde_json::from_str(&listeners).unwrap();
-        let address = &listeners["listener_statuses"][0]["local_address"]["socket_address"];
-        let port = u16::try_from(address["port_value"].as_u64().unwrap()).unwrap();
-        let address = SocketAddr::new(admin.ip(), port);
+        let address = listener(admin, "llm").await;
         Self {
             process,
             admin,
             address,
         }
+    }
+
+    /// Where a listener of another name listens.
+    pub(crate) async fn listener(&self, name: &str) -> SocketAddr {
+        listener(self.admin, name).await
     }
 
     /// Starts with a configuration that is to be refused: how Envoy ended, and its log.
@@ -166,6 +167,16 @@ impl Envoy {
         connection.write(request).await;
         connection.answer().await
     }
+}
+
+async fn listener(admin: SocketAddr, name: &str) -> SocketAddr {
+    let listeners = http1::get(admin, "/listeners?format=json").await.text();
+    let listeners: Value = serde_json::from_str(&listeners).unwrap();
+    let mut statuses = listeners["listener_statuses"].as_array().unwrap().iter();
+    let status = statuses.find(|status| status["name"] == name).unwrap();
+    let address = &status["local_address"]["socket_address"];
+    let port = u16::try_from(address["port_value"].as_u64().unwrap()).unwrap();
+    SocketAddr::new(admin.ip(), port)
 }
 
 /// The process, and the directory with its configuration and log.

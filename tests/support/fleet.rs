@@ -1,10 +1,15 @@
 //! Envoy with the filter in front of four replicas.
 
+use std::net::SocketAddr;
+use std::time::Duration;
+
 use serde_json::Value;
+use tokio::net::TcpSocket;
+use tokio::time::sleep;
 
 use crate::config::Config;
 use crate::envoy::Envoy;
-use crate::http1::Answer;
+use crate::http1::{Answer, Connection};
 use crate::replica::Replica;
 
 /// Longer than any test takes to send what shall come together, however slow the machine; so long
@@ -46,22 +51,41 @@ impl Fleet {
     /// Sends all requests at once, each over a connection of its own; the answers come in the
     /// order of the requests.
     pub(crate) async fn burst(&self, requests: &[Vec<u8>]) -> Vec<Answer> {
-        let mut connections = Vec::with_capacity(requests.len());
-        for _ in requests {
-            connections.push(self.envoy.connect().await);
+        burst(self.envoy.address, requests).await
+    }
+}
+
+/// As [`Fleet::burst`], to any listener.
+pub(crate) async fn burst(to: SocketAddr, requests: &[Vec<u8>]) -> Vec<Answer> {
+    let mut connections = Vec::with_capacity(requests.len());
+    for _ in requests {
+        connections.push(Connection::open(to).await);
+    }
+    for (connection, request) in connections.iter_mut().zip(requests) {
+        connection.write(request).await;
+    }
+    let waiting: Vec<_> = connections
+        .into_iter()
+        .map(|connection| tokio::spawn(connection.answer()))
+        .collect();
+    let mut answers = Vec::with_capacity(waiting.len());
+    for answer in waiting {
+        answers.push(answer.await.unwrap());
+    }
+    answers
+}
+
+/// Keeps the port of a replica that is no more from everybody else: nobody listens there as long as
+/// this is kept.
+pub(crate) async fn keep_silent(address: &str) -> TcpSocket {
+    loop {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_reuseaddr(true).unwrap();
+        // Until the process has ended.
+        if socket.bind(address.parse().unwrap()).is_ok() {
+            return socket;
         }
-        for (connection, request) in connections.iter_mut().zip(requests) {
-            connection.write(request).await;
-        }
-        let waiting: Vec<_> = connections
-            .into_iter()
-            .map(|connection| tokio::spawn(connection.answer()))
-            .collect();
-        let mut answers = Vec::with_capacity(waiting.len());
-        for answer in waiting {
-            answers.push(answer.await.unwrap());
-        }
-        answers
+        sleep(Duration::from_millis(1)).await;
     }
 }
 

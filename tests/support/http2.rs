@@ -1,5 +1,6 @@
 //! HTTP/2 without TLS, with prior knowledge.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -9,7 +10,7 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Frame};
 use hyper::client::conn::http2::{Builder, SendRequest};
-use hyper::header::{HeaderMap, HeaderValue};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -23,15 +24,36 @@ pub(crate) fn whole(body: &str) -> Body {
     Full::from(body.to_owned()).boxed()
 }
 
-/// A body that ends with trailers.
+/// A body that ends with a trailer.
 pub(crate) fn with_trailers(body: &str) -> Body {
-    let trailers = HeaderMap::from_iter([(
-        hyper::header::HeaderName::from_static("x-checksum"),
-        HeaderValue::from_static("1"),
-    )]);
-    Full::from(body.to_owned())
-        .with_trailers(async { Some(Ok(trailers)) })
-        .boxed()
+    with_these(body, &[("x-checksum", "1")])
+}
+
+/// A body that ends with these trailers.
+pub(crate) fn with_these(body: &str, trailers: &[(&str, &str)]) -> Body {
+    // Those of one name are kept, all of them.
+    let mut map = HeaderMap::new();
+    for (name, value) in trailers {
+        let name = HeaderName::try_from(*name).unwrap();
+        map.append(name, HeaderValue::try_from(*value).unwrap());
+    }
+    let body = Bytes::from(body.to_owned());
+    Frames([Frame::data(body), Frame::trailers(map)].into()).boxed()
+}
+
+/// A body of a length that nobody is told: with one, the replica would get no trailers.
+struct Frames(VecDeque<Frame<Bytes>>);
+
+impl hyper::body::Body for Frames {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.pop_front().map(Ok))
+    }
 }
 
 /// A body that comes piece by piece, and ends when the sender is dropped.
@@ -69,9 +91,23 @@ impl Client {
         Self(client)
     }
 
-    pub(crate) async fn post(mut self, path: &str, body: Body) -> Answer {
-        let request = hyper::Request::post(format!("http://llm{path}"));
-        let request = request.header("content-type", "application/json");
+    pub(crate) async fn post(self, path: &str, body: Body) -> Answer {
+        let headers = [("content-type", "application/json")];
+        self.send("POST", path, &headers, body).await
+    }
+
+    pub(crate) async fn send(
+        mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Body,
+    ) -> Answer {
+        let uri = format!("http://llm{path}");
+        let mut request = hyper::Request::builder().method(method).uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
         let response = self.0.send_request(request.body(body).unwrap());
         let (head, body) = response.await.unwrap().into_parts();
         let headers = head.headers.iter().map(|(name, value)| {

@@ -3,8 +3,30 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
+
 /// What an Envoy that watches files must be told: it wants to know who asks.
 pub(crate) const NODE: [&str; 4] = ["--service-node", "test", "--service-cluster", "test"];
+
+/// The endpoints of a cluster, each with its health.
+pub(crate) fn endpoints(cluster: &str, hosts: &[(&str, &str)]) -> String {
+    let host = |(address, health): &(&str, &str)| {
+        let (ip, port) = address.rsplit_once(':').unwrap();
+        let port: u16 = port.parse().unwrap();
+        let address = json!({"address": ip, "port_value": port});
+        json!({
+            "endpoint": {"address": {"socket_address": address}},
+            "health_status": health,
+        })
+    };
+    let hosts: Vec<Value> = hosts.iter().map(host).collect();
+    let assignment = json!({
+        "@type": "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
+        "cluster_name": cluster,
+        "endpoints": [{"lb_endpoints": hosts}],
+    });
+    json!({"resources": [assignment]}).to_string()
+}
 
 /// A file of resources; Envoy sees what is moved into place. Removed when dropped.
 pub(crate) struct Watched(PathBuf);

@@ -165,6 +165,10 @@ fn property(world: &mut World, vm: usize, path: &str) -> Result<Vec<u8>, Status>
             let size = exchange.client.headers.bytes() + exchange.received;
             Ok(i64::try_from(size).unwrap().to_le_bytes().to_vec())
         }
+        "xds\0cluster_name" => {
+            let cluster = exchange.client.cluster.ok_or(Status::NotFound)?;
+            Ok(cluster.as_bytes().to_vec())
+        }
         "upstream\0address" => match &exchange.upstream {
             Some(upstream) => {
                 let chosen = upstream.headers.get("x-gateway-destination-endpoint");
