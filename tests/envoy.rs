@@ -45,6 +45,8 @@ mod slow;
 mod thousands;
 #[path = "envoy/trap.rs"]
 mod trap;
+#[path = "envoy/unheld.rs"]
+mod unheld;
 #[path = "envoy/unreadable.rs"]
 mod unreadable;
 #[path = "envoy/update.rs"]
@@ -76,3 +78,5 @@ mod responder;
 mod rows;
 #[path = "support/verdict.rs"]
 mod verdict;
+#[path = "support/workers.rs"]
+mod workers;
