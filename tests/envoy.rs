@@ -41,6 +41,8 @@ mod rollout;
 mod sdks;
 #[path = "envoy/slow.rs"]
 mod slow;
+#[path = "envoy/step.rs"]
+mod step;
 #[path = "envoy/thousands.rs"]
 mod thousands;
 #[path = "envoy/trap.rs"]
@@ -76,6 +78,8 @@ mod responder;
 #[path = "support/rows.rs"]
 #[allow(dead_code, reason = "shared with the tests of the request room")]
 mod rows;
+#[path = "support/spread.rs"]
+mod spread;
 #[path = "support/verdict.rs"]
 mod verdict;
 #[path = "support/workers.rs"]

@@ -84,10 +84,31 @@ impl Config {
         self
     }
 
+    /// With another time after which Envoy gives up on a connection to a replica.
+    pub(crate) fn connect_timeout(mut self, seconds: u32) -> Self {
+        let shipped = "connect_timeout: 2s";
+        self.replace(shipped, &format!("connect_timeout: {seconds}s"));
+        self
+    }
+
     /// With another time after which Envoy ends a stream that hears nothing.
     pub(crate) fn idle_timeout(mut self, seconds: u32) -> Self {
         let shipped = "stream_idle_timeout: 300s";
         self.replace(shipped, &format!("stream_idle_timeout: {seconds}s"));
+        self
+    }
+
+    /// With a second listener, `plain`, that is as the first but for the filter.
+    pub(crate) fn with_plain_listener(mut self) -> Self {
+        let (at, listeners) = self.halves();
+        let end = at + listeners.len();
+        let mut plain = listeners.replace("- name: llm\n", "- name: plain\n");
+        plain = plain.replace("stat_prefix: llm\n", "stat_prefix: plain\n");
+        let begin = plain.find("          # >>> the filter").unwrap();
+        let stop = "          # <<<\n";
+        let length = plain[begin..].find(stop).unwrap() + stop.len();
+        plain.replace_range(begin..begin + length, "");
+        self.0.insert_str(end, &format!("\n{plain}"));
         self
     }
 

@@ -35,16 +35,17 @@ impl Envoy {
         while !http1::get(admin, "/ready").await.text().contains("LIVE") {
             process.look().await;
         }
-        let listeners = http1::get(admin, "/listeners?format=json").await.text();
-        let listeners: Value = serde_json::from_str(&listeners).unwrap();
-        let address = &listeners["listener_statuses"][0]["local_address"]["socket_address"];
-        let port = u16::try_from(address["port_value"].as_u64().unwrap()).unwrap();
-        let address = SocketAddr::new(admin.ip(), port);
+        let address = listener(admin, "llm").await;
         Self {
             process,
             admin,
             address,
         }
+    }
+
+    /// Where another listener listens.
+    pub(crate) async fn listener(&self, name: &str) -> SocketAddr {
+        listener(self.admin, name).await
     }
 
     /// Starts with a configuration that is to be refused: how Envoy ended, and its log.
@@ -242,6 +243,16 @@ impl Drop for Process {
             let _ = fs::remove_dir_all(&self.directory);
         }
     }
+}
+
+async fn listener(admin: SocketAddr, name: &str) -> SocketAddr {
+    let page = http1::get(admin, "/listeners?format=json").await.text();
+    let page: Value = serde_json::from_str(&page).unwrap();
+    let mut listeners = page["listener_statuses"].as_array().unwrap().iter();
+    let found = listeners.find(|listener| listener["name"] == name);
+    let address = &found.unwrap()["local_address"]["socket_address"];
+    let port = u16::try_from(address["port_value"].as_u64().unwrap()).unwrap();
+    SocketAddr::new(admin.ip(), port)
 }
 
 /// Envoy as `make test` names it, or where `make tools` put it.
