@@ -33,6 +33,10 @@ mod metrics;
 mod passing;
 #[path = "envoy/privacy.rs"]
 mod privacy;
+#[path = "envoy/quiet.rs"]
+mod quiet;
+#[path = "envoy/remembered.rs"]
+mod remembered;
 #[path = "envoy/replicas.rs"]
 mod replicas;
 #[path = "envoy/rollout.rs"]
