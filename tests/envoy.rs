@@ -43,6 +43,8 @@ mod replicas;
 mod rollout;
 #[path = "envoy/sdks.rs"]
 mod sdks;
+#[path = "envoy/seal.rs"]
+mod seal;
 #[path = "envoy/slow.rs"]
 mod slow;
 #[path = "envoy/step.rs"]
