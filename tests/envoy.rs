@@ -25,6 +25,8 @@ mod flat;
 mod hints;
 #[path = "envoy/leaving.rs"]
 mod leaving;
+#[path = "envoy/load.rs"]
+mod load;
 #[path = "envoy/memory.rs"]
 mod memory;
 #[path = "envoy/metrics.rs"]
