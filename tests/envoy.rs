@@ -37,6 +37,8 @@ mod hosts;
 mod ill;
 #[path = "envoy/leaving.rs"]
 mod leaving;
+#[path = "envoy/load.rs"]
+mod load;
 #[path = "envoy/memory.rs"]
 mod memory;
 #[path = "envoy/metrics.rs"]
@@ -47,8 +49,12 @@ mod passing;
 mod pools;
 #[path = "envoy/privacy.rs"]
 mod privacy;
+#[path = "envoy/quiet.rs"]
+mod quiet;
 #[path = "envoy/recommended.rs"]
 mod recommended;
+#[path = "envoy/remembered.rs"]
+mod remembered;
 #[path = "envoy/replicas.rs"]
 mod replicas;
 #[path = "envoy/rollout.rs"]
@@ -57,14 +63,20 @@ mod rollout;
 mod running;
 #[path = "envoy/sdks.rs"]
 mod sdks;
+#[path = "envoy/seal.rs"]
+mod seal;
 #[path = "envoy/slow.rs"]
 mod slow;
+#[path = "envoy/step.rs"]
+mod step;
 #[path = "envoy/subset.rs"]
 mod subset;
 #[path = "envoy/thousands.rs"]
 mod thousands;
 #[path = "envoy/trap.rs"]
 mod trap;
+#[path = "envoy/unheld.rs"]
+mod unheld;
 #[path = "envoy/unreadable.rs"]
 mod unreadable;
 #[path = "envoy/update.rs"]
@@ -98,9 +110,13 @@ mod responder;
 #[path = "support/rows.rs"]
 #[allow(dead_code, reason = "shared with the tests of the request room")]
 mod rows;
+#[path = "support/spread.rs"]
+mod spread;
 #[path = "support/verdict.rs"]
 mod verdict;
 #[path = "support/watched.rs"]
 mod watched;
 #[path = "support/wire.rs"]
 mod wire;
+#[path = "support/workers.rs"]
+mod workers;

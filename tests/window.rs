@@ -382,3 +382,41 @@ fn refused_writes_lost_messages_and_late_ticks_hang_nobody() {
         check_siblings_of_a_window_sit_together(&sim, &requests);
     });
 }
+
+#[test]
+fn a_full_window_is_placed_whole_where_its_owner_gets_to_its_messages_late() {
+    let millis = Duration::from_millis;
+    let settings = Settings {
+        seal: true,
+        ..settings(1000, Some(8))
+    };
+    // Worker 0 opens the window and fills it, and has its hands full for a while.
+    let mut requests = vec![Request::new(0, START, vec![1])];
+    for number in 0..6 {
+        let worker = 1 + number % 3;
+        requests.push(Request::new(worker, START.plus(millis(1)), vec![1]));
+    }
+    requests.push(Request::new(0, START.plus(millis(2)), vec![1]));
+    let busy = 20..150;
+    requests.extend(busy.map(|ms| Request::new(0, START.plus(millis(ms)), vec![ms])));
+    let faults = Faults {
+        late_messages: millis(200),
+        late_ticks: millis(200),
+        ..Faults::default()
+    };
+    schedules(|rng| {
+        let seed = rng.u64(..);
+        let sim = Sim::new(&settings, 4, requests.clone(), &[], faults, seed);
+        sim.run();
+        for fates in &sim.fates.borrow()[..8] {
+            let together = matches!(
+                fates[..],
+                [Fate::Released {
+                    decision: Decision::Assigned { group: 8, .. },
+                    ..
+                }]
+            );
+            assert!(together, "{fates:?}");
+        }
+    });
+}

@@ -113,6 +113,14 @@ impl Owned {
         }
     }
 
+    /// Whether it has waited long enough for members that are not here.
+    pub(super) fn lacks_members(&self, now: Moment) -> bool {
+        match self.phase {
+            Phase::Open { .. } => false,
+            Phase::Closed { joined, at } => self.places.len() < joined && now >= at.plus(GRACE),
+        }
+    }
+
     /// Whether it is closed and waits for nobody, or has waited long enough.
     pub(super) fn complete(&self, now: Moment) -> bool {
         match self.phase {

@@ -155,6 +155,11 @@ impl Worker {
         let Some(me) = self.membership.id() else {
             return;
         };
+        // Who is missing may be in the queue: a worker to which many requests come at once gets to
+        // its messages late.
+        if self.owned.iter().any(|window| window.lacks_members(now)) {
+            self.take_messages(now, shared);
+        }
         while let Some(position) = self.owned.iter().position(|window| window.complete(now)) {
             let window = self.owned.swap_remove(position);
             let id = window.id;

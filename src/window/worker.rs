@@ -272,7 +272,7 @@ impl Worker {
         }
     }
 
-    fn take_messages(&mut self, now: Moment, shared: &mut dyn Shared) {
+    pub(super) fn take_messages(&mut self, now: Moment, shared: &mut dyn Shared) {
         while let Some(bytes) = shared.receive() {
             // Messages to an earlier holder of the slot are dropped here.
             if let Some(message) = self.membership.id().and_then(|me| open(&bytes, me)) {

@@ -1,8 +1,9 @@
 //! What clients say of their groups: how large they are, and what they are called.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use serde_json::json;
+use tokio::time::sleep;
 
 use crate::config::Config;
 use crate::envoy::Envoy;
@@ -21,15 +22,24 @@ const SOON_MS: u32 = 2500;
 const IGNORED: &str = "burst_prefix_cache.ignored_hints_total";
 
 async fn start(window_ms: u32) -> Envoy {
-    let fields = [("debugResponseHeaders", json!(false))];
-    let config = Config::shipped(&responder::start()).plugin(window_ms, &fields);
+    let config = Config::shipped(&responder::start()).plugin(window_ms, &[]);
     Envoy::start(config.text(), &[]).await
 }
 
-/// Sends all at once, each over a connection of its own.
-async fn burst(envoy: &Envoy, requests: &[(Vec<u8>, String)]) -> Vec<Answer> {
+/// A request, and its body.
+type Hinted = (Vec<u8>, String);
+
+/// Sends all at once, each over a connection of its own; what comes after the first `lead` is not
+/// sent before those are held.
+async fn burst_after(envoy: &Envoy, lead: usize, requests: &[Hinted]) -> Vec<Answer> {
     let mut waiting = Vec::new();
-    for (bytes, _) in requests {
+    for (place, (bytes, _)) in requests.iter().enumerate() {
+        if lead > 0 && place == lead {
+            let active = "http.llm.downstream_rq_active";
+            envoy.await_stat(active, lead as u64).await;
+            // The bodies came with the headers; a moment, should one have come behind.
+            sleep(Duration::from_millis(200)).await;
+        }
         let mut connection = envoy.connect().await;
         connection.write(bytes).await;
         waiting.push(tokio::spawn(connection.answer()));
@@ -47,8 +57,12 @@ async fn burst(envoy: &Envoy, requests: &[(Vec<u8>, String)]) -> Vec<Answer> {
     answers
 }
 
+async fn burst(envoy: &Envoy, requests: &[Hinted]) -> Vec<Answer> {
+    burst_after(envoy, 0, requests).await
+}
+
 /// A sample of a prompt, with these hints.
-fn hinted(name: &str, seed: usize, hints: &[(&str, &[u8])]) -> (Vec<u8>, String) {
+fn hinted(name: &str, seed: usize, hints: &[(&str, &[u8])]) -> Hinted {
     let body = sample(TEXT, name, seed);
     let mut bytes = head("POST", TEXT, &[]).into_bytes();
     for (name, value) in hints {
@@ -95,7 +109,7 @@ async fn a_group_with_a_member_missing_waits_and_so_does_its_window() {
     for seed in 0..2 {
         requests.push(hinted("two", seed, &[(SIZE, b"2")]));
     }
-    let answers = burst(&envoy, &requests).await;
+    let answers = burst_after(&envoy, 7, &requests).await;
     for (answer, (_, body)) in answers.iter().zip(&requests) {
         assert_held(&envoy, answer, body, WINDOW_MS);
         let wait = wait_ms(answer).unwrap();
@@ -122,21 +136,25 @@ async fn sizes_that_make_no_sense_are_ignored_and_counted() {
         &[(SIZE, b"1"), (SIZE, b"1")],
         &[("X-Burst-Group-SIZE", b"1"), (SIZE, b"")],
     ];
-    // With a sensible one among them that the others must not be taken for.
     let mut requests: Vec<_> = sizes
         .iter()
         .enumerate()
         .map(|(place, hints)| hinted(&format!("prompt-{place}"), 0, hints))
         .collect();
+    // A sensible one does not close the window of those whose sizes nobody knows.
     requests.push(hinted("sensible", 0, &[(SIZE, b"1")]));
-    // It must not be the first, and close a window of its own.
-    let answers = burst(&envoy, &requests).await;
+    let answers = burst_after(&envoy, sizes.len(), &requests).await;
     for (answer, (_, body)) in answers.iter().zip(&requests) {
         assert_held(&envoy, answer, body, WINDOW_MS);
         assert_eq!(outcome(answer), "alone", "{answer:?}");
         let wait = wait_ms(answer).unwrap();
         assert!(wait > u64::from(SOON_MS), "{answer:?}");
     }
+    let answers = burst(&envoy, &[hinted("by itself", 0, &[(SIZE, b"1")])]).await;
+    assert!(
+        wait_ms(&answers[0]).unwrap() < u64::from(SOON_MS),
+        "a sensible one counts"
+    );
     assert_eq!(ignored(&envoy).await, sizes.len() as u64);
     assert_eq!(envoy.faults(), [""; 0]);
 }

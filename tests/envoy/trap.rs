@@ -5,56 +5,21 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::envoy::Envoy;
 use crate::fleet::{Fleet, QUICK};
 use crate::http1::{Connection, post, request};
 use crate::prompts::{TEXT, sample};
 use crate::verdict::{assert_held, outcome};
+use crate::workers::{Connections, WORKERS, connect_each};
 
 /// Long enough for all to be there before the trap, short enough to end before the idle timeout.
 const WINDOW_MS: u32 = 2500;
 const IDLE_TIMEOUT_S: u32 = 5;
 
-const WORKERS: usize = 4;
 const GROUPS: usize = 5;
 /// The place of the request that opens the window.
 const FIRST: usize = 0;
 /// The worker whose VM traps.
 const VICTIM: usize = 0;
-
-/// Connections to one worker.
-type Connections = Vec<Connection>;
-
-/// `count` connections to each worker. Which one accepts a connection is not for the client to
-/// say, but Envoy's statistics tell.
-async fn connect_each(envoy: &Envoy, count: usize) -> [Connections; WORKERS] {
-    let mut connections: [Connections; WORKERS] = Default::default();
-    let mut before = accepted(envoy).await;
-    while connections.iter().any(|of_worker| of_worker.len() < count) {
-        let connection = envoy.connect().await;
-        let worker = loop {
-            let now = accepted(envoy).await;
-            if let Some(worker) = (0..WORKERS).find(|worker| now[*worker] > before[*worker]) {
-                before = now;
-                break worker;
-            }
-        };
-        if connections[worker].len() < count {
-            connections[worker].push(connection);
-        }
-    }
-    connections
-}
-
-/// Connections that each worker has accepted so far.
-async fn accepted(envoy: &Envoy) -> [u64; WORKERS] {
-    let page = envoy.page("/stats?filter=downstream_cx_total").await;
-    std::array::from_fn(|worker| {
-        let name = format!(".worker_{worker}.downstream_cx_total: ");
-        let mut values = page.lines().filter_map(|line| line.split_once(&name));
-        values.next().map_or(0, |(_, value)| value.parse().unwrap())
-    })
-}
 
 fn body(group: usize, worker: usize) -> String {
     sample(TEXT, &format!("group-{group}"), worker)

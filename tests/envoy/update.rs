@@ -125,3 +125,54 @@ async fn windows_outlast_changes_that_do_not_concern_them() {
     check(fleet, sent, window_ms, "assigned;group=30").await;
     assert_eq!(fleet.envoy.faults(), [""; 0]);
 }
+
+#[tokio::test]
+async fn what_is_remembered_outlasts_changes_that_do_not_concern_it() {
+    let fields = [("groupMemoryMs", json!(60_000))];
+    let same = |config: Config| config.plugin(NEW_MS, &fields);
+    let changing = Changing::start("remembered", NEW_MS).await;
+    let fleet = &changing.fleet;
+    changing.update(same).await;
+    let sent = hold(fleet, "one", 10).await;
+    let placed = check(fleet, sent, NEW_MS, "assigned;group=10").await;
+    let home = placed[0].served_by();
+    // Another listener with the same plugin; some are held meanwhile, of another group.
+    let held = hold(fleet, "two", 10).await;
+    changing
+        .update(|config| same(config).idle_timeout(200))
+        .await;
+    for place in 11..16 {
+        let sent = hold(fleet, "one", 1).await;
+        let expected = format!("remembered;group={place}");
+        let followed = check(fleet, sent, 0, &expected).await;
+        assert_eq!(followed[0].served_by(), home);
+    }
+    check(fleet, held, NEW_MS, "assigned;group=10").await;
+    assert_eq!(fleet.envoy.faults(), [""; 0]);
+}
+
+#[tokio::test]
+async fn nothing_is_lost_while_the_memory_is_configured_anew() {
+    let plugin = |config: Config, memory_ms: u32| {
+        config.plugin(LONG_MS, &[("groupMemoryMs", json!(memory_ms))])
+    };
+    let changing = Changing::start("anew", LONG_MS).await;
+    let fleet = &changing.fleet;
+    for (round, memory_ms) in [60_000, 0, 50_000].into_iter().enumerate() {
+        // Held under the configuration before, answered by it.
+        let name = format!("held-{round}");
+        let held = hold(fleet, &name, 20).await;
+        changing.update(|config| plugin(config, memory_ms)).await;
+        let followers = hold(fleet, &name, 5).await;
+        let mut answers = Vec::new();
+        for (body, connection) in held.into_iter().chain(followers) {
+            let answer = connection.answer().await;
+            assert_held(&fleet.envoy, &answer, &body, LONG_MS);
+            assert!(outcome(&answer).starts_with("assigned;"), "{answer:?}");
+            answers.push(answer);
+        }
+        assert_eq!(outcome(&answers[0]), "assigned;group=20");
+        assert_eq!(outcome(&answers[20]), "assigned;group=5");
+    }
+    assert_eq!(fleet.envoy.faults(), [""; 0]);
+}

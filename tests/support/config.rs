@@ -270,6 +270,13 @@ impl Config {
         self
     }
 
+    /// With another time after which Envoy gives up on a connection to a replica.
+    pub(crate) fn connect_timeout(mut self, seconds: u32) -> Self {
+        let shipped = "connect_timeout: 2s";
+        self.replace(shipped, &format!("connect_timeout: {seconds}s"));
+        self
+    }
+
     /// With another time after which Envoy ends a stream that hears nothing.
     pub(crate) fn idle_timeout(mut self, seconds: u32) -> Self {
         let shipped = "stream_idle_timeout: 300s";

@@ -109,6 +109,27 @@ impl Connection {
         exchanged.await.expect("answered in time").unwrap()
     }
 
+    /// Reads the head of an answer; the body is not waited for.
+    pub(crate) async fn begin(&mut self) -> Answer {
+        let read = timeout(PATIENCE, async {
+            let mut bytes = Vec::with_capacity(1024);
+            while !bytes.ends_with(b"\r\n\r\n") {
+                if self.0.read_until(b'\n', &mut bytes).await? == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+            }
+            Ok::<_, io::Error>(Answer::parse(&bytes).unwrap())
+        });
+        read.await.expect("answered in time").unwrap()
+    }
+
+    /// Reads what is left until the connection ends, however it ends.
+    pub(crate) async fn rest(mut self) {
+        let mut bytes = Vec::new();
+        let read = timeout(PATIENCE, self.0.read_to_end(&mut bytes)).await;
+        let _ = read.expect("ended in time");
+    }
+
     /// Reads to the end of the connection.
     pub(crate) async fn answer(self) -> Answer {
         self.try_answer().await.unwrap()
