@@ -1,15 +1,12 @@
 //! The headers that the filter removes, writes and reads.
 
-use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::rc::Rc;
-
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::host::{self, Failed, Headers};
 use crate::match_info::{MatchInfo, Status};
 use crate::picker::Listed;
-use crate::replicas::MOST_IN_POOL;
+use crate::request::hints;
 
 /// The chosen replica; Envoy's `override_host` policy routes by it.
 pub(super) const ENDPOINT: &str = "x-gateway-destination-endpoint";
@@ -32,11 +29,6 @@ const GROUP_ID: &str = "x-burst-group-id";
 /// What a client must not bring along: it would steer, or claim a decision that nobody made. And
 /// what it says of groups, which is for the filter alone.
 const OURS: [&str; 6] = [ENDPOINT, MATCH_INFO, SCORE, STATUS, GROUP_SIZE, GROUP_ID];
-
-/// The largest group that is believed: a typing error shall not hold a window open for ever.
-const LARGEST_GROUP: u32 = 100_000;
-/// The longest name of a group, in bytes.
-const LONGEST_GROUP_ID: usize = 256;
 
 /// Removes a client's own copies of the headers that the filter writes, from the request's headers
 /// or its trailers.
@@ -62,11 +54,11 @@ impl Hints {
     pub(super) fn read() -> Self {
         let mut hints = Self::default();
         if let Some(id) = hint(GROUP_ID) {
-            hints.group = id.and_then(|id| group_id(&id));
+            hints.group = id.and_then(|id| hints::group_id(&id));
             hints.ignored += u64::from(hints.group.is_none());
         }
         if let Some(size) = hint(GROUP_SIZE) {
-            hints.group_size = size.and_then(|size| group_size(&size));
+            hints.group_size = size.and_then(|size| hints::group_size(&size));
             hints.ignored += u64::from(hints.group_size.is_none());
         }
         hints
@@ -81,33 +73,10 @@ fn hint(name: &str) -> Option<Option<Vec<u8>>> {
     Some(is_alone.then_some(first))
 }
 
-/// A name that is not longer than any sensible one, of printable characters.
-fn group_id(name: &[u8]) -> Option<u64> {
-    let sensible = (1..=LONGEST_GROUP_ID).contains(&name.len());
-    let printable = name.iter().all(|byte| matches!(byte, b' '..=b'~'));
-    (sensible && printable).then(|| xxh3_64(name))
-}
-
-/// A decimal number of requests, up to more than any window has.
-fn group_size(text: &[u8]) -> Option<NonZeroU32> {
-    let digits = text.iter().all(u8::is_ascii_digit);
-    let number: NonZeroU32 = std::str::from_utf8(text).ok()?.parse().ok()?;
-    (digits && number.get() <= LARGEST_GROUP).then_some(number)
-}
-
-/// The replicas that a gateway before this one narrows a request to, on however many lines,
-/// sorted; none where it says nothing.
+/// The replicas that a gateway before this one narrows a request to, on however many lines; none
+/// where it says nothing.
 pub(super) fn subset() -> Option<Vec<String>> {
-    let list = host::all_of_header(SUBSET)?;
-    let mut subset: Vec<String> = String::from_utf8_lossy(&list)
-        .split(',')
-        .filter_map(|name| name.trim().parse::<SocketAddr>().ok())
-        .map(|address| address.to_string())
-        .take(MOST_IN_POOL)
-        .collect();
-    subset.sort_unstable();
-    subset.dedup();
-    Some(subset)
+    Some(hints::subset(&host::all_of_header(SUBSET)?))
 }
 
 /// The cluster that the route of the current context's request names.

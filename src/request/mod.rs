@@ -17,11 +17,14 @@
 //! | `frame` | the framed stream: what messages, tools and media are hashed as |
 //! | `parts`, `tools` | contents and tools, in that stream |
 //!
+//! What its headers say beside that is in [`hints`].
+//!
 //! Everything here is total: any bytes give a [`Prefix`] or an [`Unreadable`], in linear time.
 
 mod apis;
 mod duplicates;
 mod frame;
+pub mod hints;
 mod json;
 mod parts;
 mod plain;

@@ -116,18 +116,30 @@ impl Worker {
             };
             let give_up = held.arrived_at.plus(self.settings.window).plus(GIVE_UP);
             if now >= give_up || !self.rescue(now, give_up, stream, shared) {
-                self.give_up(stream, shared);
+                self.give_up(now, stream, shared);
             }
         }
     }
 
-    /// Releases a request without affinity.
-    fn give_up(&mut self, stream: StreamId, shared: &mut dyn Shared) {
-        if let Some(held) = self.held.get(&stream) {
-            let request = &held.request;
-            let (pool, subset) = (request.pool.as_str(), request.subset.as_deref());
-            let listed = self.picker.candidates(pool, subset, shared);
-            self.release(stream, Decision::TimedOut, listed);
+    /// Releases a request whose time is up: after its unit, if that is remembered by now, else
+    /// without affinity.
+    fn give_up(&mut self, now: Moment, stream: StreamId, shared: &mut dyn Shared) {
+        let Some(held) = self.held.get(&stream) else {
+            return;
+        };
+        let request = &held.request;
+        let (pool, subset) = (request.pool.as_str(), request.subset.as_deref());
+        let view = self.picker.view(pool, subset, shared);
+        let me = self.membership.id();
+        match self.picker.remembered(now, request, &view, me, shared) {
+            Some((pick, listed)) => {
+                self.begin(now, stream, pick);
+                self.release(stream, pick.decision, listed);
+            }
+            None => {
+                let listed = self.picker.list(&view);
+                self.release(stream, Decision::TimedOut, listed);
+            }
         }
     }
 

@@ -233,7 +233,7 @@ impl Worker {
     }
 
     /// A request goes to a chosen replica: from now on it is in flight there.
-    fn begin(&mut self, now: Moment, stream: StreamId, pick: Pick) {
+    pub(super) fn begin(&mut self, now: Moment, stream: StreamId, pick: Pick) {
         if let Some(replica) = pick.replica {
             self.picker.book.begin(stream, replica, pick.charge);
             self.picker

@@ -261,3 +261,44 @@ fn replica_of_first(sim: &Sim) -> String {
         other => panic!("{other:?}"),
     }
 }
+
+#[test]
+fn who_runs_out_of_time_follows_its_unit_if_that_was_placed() {
+    schedules(|rng| {
+        let settings = remembering(rng.u64(5..100));
+        let workers = rng.usize(1..=6);
+        let requests = burst(rng, 40, 3, workers, settings.window * 2);
+        let faults = Faults {
+            late_messages: millis(rng.u64(..100)),
+            late_ticks: millis(4),
+            lose_one_in: 3,
+            ..Faults::default()
+        };
+        let sim = play(&settings, workers, &requests, &[], faults, rng);
+        let mut placed: HashMap<&[u64], Moment> = HashMap::new();
+        let mut late: Vec<(&[u64], Moment)> = Vec::new();
+        for (number, request) in requests.iter().enumerate() {
+            let unit = request.asks.blocks.as_slice();
+            let (decision, at) = match &sim.fates.borrow()[number][..] {
+                [Fate::Released { decision, at, .. }] => (*decision, *at),
+                _ => (outcome(&sim, number).0, request.at),
+            };
+            match decision {
+                Decision::TimedOut => late.push((unit, at)),
+                _ => {
+                    let first = placed.entry(unit).or_insert(at);
+                    *first = at.min(*first);
+                }
+            }
+        }
+        for (unit, at) in late {
+            let first = placed.get(unit).copied().unwrap_or(at);
+            // Callbacks may run up to so much before their time.
+            let soon = first.plus(millis(2));
+            assert!(
+                at <= soon,
+                "{unit:?} was placed at {first:?}, and {at:?} is lost"
+            );
+        }
+    });
+}
