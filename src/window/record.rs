@@ -75,17 +75,17 @@ pub(super) struct Joining {
     pub(super) max_batch: Option<NonZeroU32>,
     /// Who fills a window closes it, and nobody is turned away.
     pub(super) seal: bool,
-    pub(super) lane: u8,
+    pub(super) lane: u16,
 }
 
 /// The lane of a pool.
-pub(super) fn lane(pool: &str) -> u8 {
-    (xxh3_64(pool.as_bytes()) % u64::from(LANES)) as u8
+pub(super) fn lane(pool: &str) -> u16 {
+    (xxh3_64(pool.as_bytes()) % u64::from(LANES)) as u16
 }
 
 /// The cell of a window.
 fn cell(window: u64) -> Cell {
-    Cell::Window((window % u64::from(LANES)) as u8)
+    Cell::Window((window % u64::from(LANES)) as u16)
 }
 
 /// Takes a seat in the open window, or opens one that closes at `close_by`; a window that would
@@ -159,7 +159,7 @@ pub(super) fn join(
 }
 
 /// The id of the next window in a lane.
-fn next_id(last: Option<u64>, lane: u8) -> u64 {
+fn next_id(last: Option<u64>, lane: u16) -> u64 {
     let lanes = u64::from(LANES);
     let last = last.map_or(u64::from(lane), |id| id / lanes * lanes + u64::from(lane));
     last.wrapping_add(lanes)
@@ -234,4 +234,19 @@ pub(super) fn close(
         }
     };
     update(shared, cell(window), closed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_score_of_pools_have_windows_of_their_own() {
+        for kind in ["pool", "cluster", "outbound|8000||vllm"] {
+            let lanes = (0..20).map(|number| lane(&format!("{kind}-{number}")));
+            assert_eq!(lanes.collect::<BTreeSet<u16>>().len(), 20, "{kind}");
+        }
+    }
 }

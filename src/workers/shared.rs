@@ -32,8 +32,9 @@ impl Moment {
 /// Number of a worker's queue, from 0; a worker that is gone leaves its slot to another.
 pub type Slot = u16;
 
-/// Windows that are open at one time, at most: pools share them by their names' hashes.
-pub const LANES: u8 = 64;
+/// Windows that are open at one time, at most. Pools have them by their names' hashes: two that
+/// share one fill it together, so there are many more than pools.
+pub const LANES: u16 = 4096;
 /// Parts of the memory of placed units.
 pub const BUCKETS: u16 = 4096;
 
@@ -41,7 +42,7 @@ pub const BUCKETS: u16 = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cell {
     /// The current window of a lane, below [`LANES`].
-    Window(u8),
+    Window(u16),
     /// Who listens on which queue.
     Slots,
     /// Who asks for the replicas, and which version of them is known.

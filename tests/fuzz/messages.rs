@@ -21,7 +21,7 @@ const WINDOW: Duration = Duration::from_millis(20);
 const PROMISE: Duration = Duration::from_millis(300);
 const WORKERS: usize = 2;
 /// The window of the one pool that there is: the lane of its empty name.
-const WINDOW_CELL: Cell = Cell::Window(2);
+const WINDOW_CELL: Cell = Cell::Window(0x4c2);
 const START: Moment = Moment(1_000_000_000);
 
 /// The shared state, in which anybody may write anything.

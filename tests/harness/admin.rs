@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use burst_prefix_cache::replicas::Pools;
+
 use super::exchange::Headers;
 use super::status::Status;
 use super::world::{Event, MILLI, World};
@@ -51,6 +53,8 @@ pub(crate) struct Admin {
     pub(crate) otherwise: Reply,
     /// All calls that were made, in order.
     pub(crate) asked: Vec<Asked>,
+    /// The lists that were told, and when.
+    pub(crate) told: Vec<(u64, Pools)>,
     /// The calls by their VM and token.
     open: BTreeMap<(usize, u32), usize>,
 }
@@ -62,6 +66,7 @@ impl Default for Admin {
             next: VecDeque::new(),
             otherwise: Reply::Refused,
             asked: Vec::new(),
+            told: Vec::new(),
             open: BTreeMap::new(),
         }
     }
@@ -163,6 +168,7 @@ impl World {
         // The body is not needed any more when it has been told.
         let (_, answer) = asked.ends.as_mut()?;
         let answer = std::mem::take(answer);
+        self.note(&answer);
         let machine = &self.machines[vm];
         (machine.alive && machine.roots.contains_key(&root)).then_some((root, answer))
     }

@@ -1,11 +1,12 @@
 //! What must hold after a schedule, whatever happened in it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use burst_prefix_cache::config::Config;
 use burst_prefix_cache::match_info::MatchInfo;
 use burst_prefix_cache::picker::Listed;
 use burst_prefix_cache::placement::{self, Replica};
+use burst_prefix_cache::replicas::Source;
 use burst_prefix_cache::request::{self, Prefix};
 
 use super::exchange::{Exchange, Fate};
@@ -35,7 +36,7 @@ pub(crate) fn wrongs(schedule: &Schedule, world: &World) -> Vec<String> {
         let config = &configs[exchange.config];
         let told = once(exchange)
             .and_then(|()| in_time(exchange, schedule.longest_wait()))
-            .and_then(|()| headers(exchange, config, schedule));
+            .and_then(|()| headers(exchange, config, schedule, world));
         if let Err(wrong) = told {
             wrongs.push(format!("request {number}: {wrong}"));
         }
@@ -79,7 +80,12 @@ fn in_time(exchange: &Exchange, longest: u64) -> Result<(), String> {
 }
 
 /// The filter's headers tell one decision, and the others are as they were.
-fn headers(exchange: &Exchange, config: &Config, schedule: &Schedule) -> Result<(), String> {
+fn headers(
+    exchange: &Exchange,
+    config: &Config,
+    schedule: &Schedule,
+    world: &World,
+) -> Result<(), String> {
     let Some(upstream) = &exchange.upstream else {
         return Ok(());
     };
@@ -115,31 +121,54 @@ fn headers(exchange: &Exchange, config: &Config, schedule: &Schedule) -> Result<
     if assigned != endpoint.is_some() {
         return Err(format!("{status}, and goes to {endpoint:?}"));
     }
-    let matched = endpoint.and_then(|name| {
-        config
-            .replicas
-            .known()
-            .iter()
-            .position(|known| *known == name)
-    });
+    let names = candidates(exchange, config);
+    if matches!(config.replicas, Source::Admin(_)) && status != "skipped;reason=path" {
+        let pool = config.replicas.pool_name(exchange.client.cluster);
+        if !world.was_current(pool, exchange, &names) {
+            return Err(format!("{names:?} are not the hosts of {pool} then"));
+        }
+        let nobody = status.starts_with("no-replicas;");
+        let decided = ["assigned;", "remembered;", "alone;"];
+        let somebody = decided.iter().any(|token| status.starts_with(token));
+        if nobody && !names.is_empty() || somebody && names.is_empty() {
+            return Err(format!("{status} among {names:?}"));
+        }
+    }
+    let matched = endpoint.and_then(|name| names.iter().position(|known| *known == name));
     // What was skipped was not read, except where only the window was out of reach.
     let read = !status.starts_with("skipped;") || status == "skipped;reason=shared-state";
     let prefix = prefix(exchange, config).filter(|_| read);
     let blocks = prefix.map_or(0, |prefix| prefix.blocks().len());
     let info = MatchInfo {
         candidates: &Listed {
-            names: config.replicas.known().to_vec(),
+            names: names.clone(),
             all: true,
         },
         matched,
         total_blocks: u32::try_from(blocks).unwrap(),
         block_size_tokens: config.layout.block_size_tokens.get(),
     };
-    let expected = (status != "skipped;reason=path").then(|| (info.header(), info.score_header()));
+    let expected = status != "skipped;reason=path" && !names.is_empty();
+    let expected = expected.then(|| (info.header(), info.score_header()));
     if text(OURS[1]).zip(text(OURS[2])) != expected || assigned && matched.is_none() {
         return Err(format!("{status} and its match information do not agree"));
     }
     Ok(())
+}
+
+/// The replicas that its match info must list: those of the configuration, or else those that it
+/// does list, which are looked at elsewhere.
+fn candidates(exchange: &Exchange, config: &Config) -> Vec<String> {
+    if let Source::Static(names) = &config.replicas {
+        return names.clone();
+    }
+    let upstream = exchange.upstream.as_ref();
+    let info = upstream.and_then(|upstream| upstream.headers.text(OURS[1]));
+    let info = info.unwrap_or_default();
+    let names = info
+        .split(", ")
+        .filter_map(|member| member.split('"').nth(1));
+    names.map(str::to_owned).collect()
 }
 
 /// The prompts of a complete request.
@@ -167,11 +196,16 @@ fn bounded(world: &World) -> Result<(), String> {
     if world.witness.most_resumed > MOST_RESUMED {
         return Err(format!("{} resumed at once", world.witness.most_resumed));
     }
-    // One lane, since there is one pool, a load for each worker, and of the memory's cells those
-    // that are used: their number has a bound of its own.
+    // A lane for each pool, a load for each worker, and of the memory's cells those that are used:
+    // their number has a bound of its own.
+    let routed = world
+        .exchanges
+        .iter()
+        .map(|exchange| exchange.client.cluster);
+    let pools = routed.collect::<BTreeSet<_>>().len();
     let used = |key: &&String| !key.contains("/memory-");
     let keys: Vec<&String> = world.fabric.data.keys().filter(used).collect();
-    if keys.len() > (CELLS + 1 + world.machines.len()) * world.configs.len() {
+    if keys.len() > (CELLS + pools + world.machines.len()) * world.configs.len() {
         return Err(format!("more and more shared data: {keys:?}"));
     }
     let queues = &world.fabric.queues;
@@ -216,7 +250,9 @@ fn together(world: &World, configs: &[Config]) -> Result<(), String> {
     let mut replicas = BTreeMap::new();
     for (number, exchange) in world.exchanges.iter().enumerate() {
         let config = &configs[exchange.config];
-        if config.memory.is_zero() || config.rules.max_per_replica.is_some() {
+        // A unit whose replica has gone begins anew elsewhere.
+        let stays = matches!(config.replicas, Source::Static(_));
+        if config.memory.is_zero() || config.rules.max_per_replica.is_some() || !stays {
             continue;
         }
         let upstream = exchange.upstream.as_ref();
@@ -252,12 +288,17 @@ fn joint(world: &World, configs: &[Config]) -> Result<(), String> {
             continue;
         }
         placed += requests.len();
-        let replicas: Vec<Replica<'_>> = config
-            .replicas
-            .known()
-            .iter()
-            .map(|name| Replica::new(name))
-            .collect();
+        let known = candidates(&world.exchanges[*first], config);
+        let pool = world.exchanges[*first].client.cluster;
+        for request in &requests {
+            let exchange = &world.exchanges[*request];
+            let is_routed = config.replicas.is_routed();
+            if candidates(exchange, config) != known || is_routed && exchange.client.cluster != pool
+            {
+                return Err(format!("{requests:?} have different candidates"));
+            }
+        }
+        let replicas: Vec<Replica<'_>> = known.iter().map(|name| Replica::new(name)).collect();
         let members: Vec<(Vec<u64>, u32, Option<u64>)> = requests
             .iter()
             .map(|request| {
@@ -284,6 +325,7 @@ fn joint(world: &World, configs: &[Config]) -> Result<(), String> {
             let assigned = placement.assigned(index);
             let token = match assigned {
                 Some(_) => format!("assigned;group={};", placement.group(index)),
+                None if known.is_empty() => "no-replicas;".to_owned(),
                 None => "alone;".to_owned(),
             };
             let agree = match (&endpoint, assigned) {
@@ -299,13 +341,19 @@ fn joint(world: &World, configs: &[Config]) -> Result<(), String> {
             }
         }
     }
-    let held = |exchange: &&Exchange| {
+    let members = world.witness.windows.values().flatten();
+    let members: BTreeSet<usize> = members.copied().collect();
+    let held = |(number, exchange): &(usize, &Exchange)| {
         let headers = exchange.upstream.as_ref().map(|upstream| &upstream.headers);
         let status = headers.and_then(|headers| headers.text(OURS[3]));
         configs[exchange.config].memory.is_zero()
-            && status.is_some_and(|status| status.contains(";wait="))
+            && status.is_some_and(|status| {
+                // Those who find nobody there do not wait, and say so.
+                let nobody = status == "no-replicas;wait=0" && !members.contains(number);
+                status.contains(";wait=") && !nobody
+            })
     };
-    let waited = world.exchanges.iter().filter(held).count();
+    let waited = world.exchanges.iter().enumerate().filter(held).count();
     if waited != placed {
         return Err(format!(
             "{waited} requests waited, and {placed} were placed"

@@ -12,6 +12,7 @@ mod checks;
 mod engine;
 mod exchange;
 mod fabric;
+mod lists;
 mod proxy;
 mod schedule;
 mod status;

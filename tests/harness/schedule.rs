@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 
 use fastrand::Rng;
 
+use super::admin::Reply;
 use super::exchange::{Client, Headers, Part};
+use super::lists::{self, ROUTES};
 use super::proxy::Proxy;
 use super::witness::SECRET;
 use super::world::{Event, Faults, MILLI};
@@ -25,23 +27,29 @@ pub(crate) enum Kind {
     Updates,
     /// Ticks are seconds late.
     Late,
+    /// The admin tells the replicas of several pools, which come and go.
+    Pools,
     /// All of it, and the host refuses what it is asked for.
     Rough,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Calm,
         Self::Leaving,
         Self::Deaths,
         Self::Updates,
         Self::Late,
+        Self::Pools,
         Self::Rough,
     ];
 
     /// Whether every window is placed jointly, all of it and only once.
     pub(crate) fn whole_windows(self) -> bool {
-        matches!(self, Self::Calm | Self::Leaving | Self::Updates)
+        matches!(
+            self,
+            Self::Calm | Self::Leaving | Self::Updates | Self::Pools
+        )
     }
 }
 
@@ -54,6 +62,9 @@ pub(crate) struct Schedule {
     clients: Vec<Client>,
     pub(crate) faults: Faults,
     events: Vec<(u64, Event)>,
+    replies: Vec<Reply>,
+    /// How long after the start the first requests may come: often a list is known by then.
+    first: u64,
     seed: u64,
 }
 
@@ -74,12 +85,17 @@ impl Schedule {
             clients: Vec::new(),
             faults: faults(rng, kind),
             events: Vec::new(),
+            replies: Vec::new(),
+            first: 0,
             seed: 0,
         };
         if rng.u32(..3) == 0 {
             // An update that changes nothing for the filter: its windows go on.
             let first = schedule.configs[0].clone();
             schedule.configs.fill(first);
+        }
+        if kind == Kind::Pools {
+            schedule.first = rng.u64(..400 * MILLI);
         }
         let count = [rng.usize(1..12), rng.usize(1..60), rng.usize(1..=200)][rng.usize(..3)];
         let spread = window_ms * MILLI * rng.u64(0..6) / 2;
@@ -94,6 +110,10 @@ impl Schedule {
             schedule.clients.push(client);
         }
         schedule.plan_faults(rng, spread + 2 * window_ms * MILLI);
+        if kind == Kind::Pools {
+            schedule.replies = lists::replies(rng);
+            schedule.events.push((START, Event::Start { thread: 0 }));
+        }
         schedule.seed = rng.u64(..);
         schedule
     }
@@ -107,9 +127,26 @@ impl Schedule {
             let mut world = proxy.world();
             world.faults = self.faults;
             world.whole_windows = self.kind.whole_windows();
+            let mut replies = VecDeque::from(self.replies.clone());
+            if let Some(last) = replies.pop_back() {
+                world.admin.otherwise = last;
+            }
+            world.admin.next = replies;
             for (at, event) in &self.events {
                 world.plan(*at, *event);
             }
+        }
+        proxy
+    }
+
+    /// The proxy at the end of the schedule.
+    pub(crate) fn run(&self) -> Proxy {
+        /// Where the admin is asked it never ends by itself. All clients have gone by then.
+        const END: u64 = START + 8_000 * MILLI;
+        let mut proxy = self.proxy();
+        match self.kind {
+            Kind::Pools => proxy.run_until(END),
+            _ => proxy.run(),
         }
         proxy
     }
@@ -123,7 +160,7 @@ impl Schedule {
 
     fn client(&self, rng: &mut Rng, spread: u64) -> Client {
         let thread = rng.usize(..self.threads);
-        let at = START + rng.u64(..=spread);
+        let at = START + self.first + rng.u64(..=spread);
         let (headers, body) = request(rng, self.kind != Kind::Leaving);
         let (parts, complete) = parts(rng, at, body);
         let leaves = match self.kind {
@@ -143,7 +180,10 @@ impl Schedule {
             parts,
             // A proxy waits for nobody for ever.
             leaves: leaves.or(never_ends.then_some(at + 5_000 * MILLI)),
-            cluster: None,
+            cluster: match self.kind {
+                Kind::Pools => Some(ROUTES[rng.usize(..7) / 3]),
+                _ => None,
+            },
         }
     }
 
@@ -189,7 +229,7 @@ fn faults(rng: &mut Rng, kind: Kind) -> Faults {
         ..Faults::default()
     };
     match kind {
-        Kind::Calm | Kind::Updates => {}
+        Kind::Calm | Kind::Updates | Kind::Pools => {}
         Kind::Leaving => faults.late_messages = rng.u64(..MILLI / 5),
         Kind::Deaths => faults.late_ticks = rng.u64(..10 * MILLI),
         Kind::Late => faults.late_ticks = rng.u64(..3_000 * MILLI),
@@ -207,6 +247,10 @@ fn config(rng: &mut Rng, kind: Kind, window_ms: u64) -> String {
     let replicas: Vec<String> = (1..=rng.usize(1..=6))
         .map(|replica| format!("10.0.0.{replica}:8000"))
         .collect();
+    let replicas = match kind {
+        Kind::Pools => lists::source(rng),
+        _ => serde_json::json!({ "static": replicas }),
+    };
     let per_replica = [-1, rng.i32(1..8)][rng.usize(..2)];
     let colocate = [0, rng.u32(..6)][rng.usize(..2)];
     let batch = [-1, 1000, rng.i32(1..40)][rng.usize(..3)];
@@ -228,7 +272,7 @@ fn config(rng: &mut Rng, kind: Kind, window_ms: u64) -> String {
         "groupMemoryMs": memory,
         "hold": hold,
         "onBatchFull": full,
-        "replicas": { "static": replicas },
+        "replicas": replicas,
         "maxBodyBytes": 4000,
         "debugResponseHeaders": rng.bool(),
     })

@@ -38,6 +38,11 @@ fn late() {
 }
 
 #[test]
+fn pools() {
+    schedules(Kind::Pools);
+}
+
+#[test]
 fn rough() {
     schedules(Kind::Rough);
 }
@@ -53,8 +58,7 @@ fn those_that_failed_once() {
 fn one_seed_is_one_schedule() {
     for kind in Kind::ALL {
         let told = || {
-            let mut proxy = Schedule::new(kind, 7).proxy();
-            proxy.run();
+            let proxy = Schedule::new(kind, 7).run();
             let world = proxy.world();
             (world.witness.told(), world.now)
         };
@@ -124,8 +128,7 @@ fn schedules(kind: Kind) {
 /// Runs a schedule and checks it; what is wrong, and what happened last.
 fn run(kind: Kind, seed: u64) -> Result<(), String> {
     let schedule = Schedule::new(kind, seed);
-    let mut proxy = schedule.proxy();
-    proxy.run();
+    let proxy = schedule.run();
     let world = proxy.world();
     let wrongs = wrongs(&schedule, &world);
     if wrongs.is_empty() {
