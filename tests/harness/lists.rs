@@ -79,10 +79,11 @@ impl World {
         }
     }
 
-    /// Whether a list of a pool was current at some moment while a request was on its way.
+    /// Whether a list of a pool was current at some moment while a complete request waited, or
+    /// when it went on.
     pub(crate) fn was_current(&self, pool: &str, exchange: &Exchange, names: &[String]) -> bool {
-        let from = exchange.client.parts.front().map_or(0, |(at, _)| *at);
         let to = exchange.upstream.as_ref().map_or(0, |upstream| upstream.at);
+        let from = exchange.complete_at.map_or(to, |at| at.min(to));
         let told = &self.admin.told;
         let until = |next: usize| told.get(next).map_or(u64::MAX, |(at, _)| at + WRITTEN);
         let before_any = names.is_empty() && from <= until(0);

@@ -94,11 +94,13 @@ impl Schedule {
             let first = schedule.configs[0].clone();
             schedule.configs.fill(first);
         }
+        let count = [rng.usize(1..12), rng.usize(1..60), rng.usize(1..=200)][rng.usize(..3)];
+        let mut spread = window_ms * MILLI * rng.u64(0..6) / 2;
         if kind == Kind::Pools {
             schedule.first = rng.u64(..400 * MILLI);
+            // So that some see several lists.
+            spread += [0, rng.u64(..1_500 * MILLI)][rng.usize(..2)];
         }
-        let count = [rng.usize(1..12), rng.usize(1..60), rng.usize(1..=200)][rng.usize(..3)];
-        let spread = window_ms * MILLI * rng.u64(0..6) / 2;
         for _ in 0..count {
             let client = schedule.client(rng, spread);
             if rng.u32(..16) == 0 {

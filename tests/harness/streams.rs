@@ -5,6 +5,7 @@ use super::engine::Into;
 use super::exchange::{Exchange, Fate, Flow, Part};
 use super::thread::{Done, Thread};
 use super::world::{Callback, Event, MILLI, World, most_members};
+use burst_prefix_cache::config::Config;
 
 const CONTINUE: u32 = 0;
 
@@ -254,8 +255,14 @@ fn full(world: &mut World, request: usize) {
     {
         return;
     }
-    // There is one pool, so the last window is the current one.
-    let window = world.witness.windows.values().next_back();
+    // The last window of its pool is the current one.
+    let is_routed = Config::parse(&world.configs[exchange.config])
+        .is_ok_and(|config| config.replicas.is_routed());
+    let is_ours = |window: &&Vec<usize>| {
+        let mut members = window.iter().map(|request| &world.exchanges[*request]);
+        !is_routed || members.all(|member| member.client.cluster == exchange.client.cluster)
+    };
+    let window = world.witness.windows.values().rfind(is_ours);
     let stays = |request: &&usize| world.exchanges[**request].fate != Some(Fate::Left);
     let members = window.map_or(0, |window| window.iter().filter(stays).count());
     let most = most_members(&world.configs[exchange.config]);
