@@ -13,6 +13,7 @@ use super::{Decision, Pick, Picker, Request, expected, first_charge, later_charg
 use crate::load::{ReplicaHash, Total, replica_hash};
 use crate::memory::{Change, Holder, Key, Memory, Unit};
 use crate::placement::Rules;
+use crate::replicas::Replica;
 use crate::workers::{Moment, Refused, Shared, WorkerId};
 
 impl Picker {
@@ -232,9 +233,9 @@ impl Choosing<'_> {
         };
         let room = |weight: u32| self.rules.max_per_replica.is_none_or(|k| weight < k.get());
         let chosen = self
-            .least(|hash| held(hash) > 0 && room(held(hash)), u64::MAX)
-            .or_else(|| self.least(|hash| room(held(hash)), u64::MAX))
-            .or_else(|| self.least(|_| true, u64::MAX))?;
+            .least(|hash| held(hash) > 0 && room(held(hash)))
+            .or_else(|| self.least(|hash| room(held(hash))))
+            .or_else(|| self.least(|_| true))?;
         let charge = match self.view.hash(chosen).map(held) {
             Some(0) | None => first_charge(self.rules, self.request, 0),
             Some(_) => later_charge(self.rules, self.request),
@@ -242,57 +243,54 @@ impl Choosing<'_> {
         Some((chosen, charge))
     }
 
-    /// **Rule 6** for the first member: where its first blocks are held, below the fair share,
-    /// else the least loaded.
+    /// **Rule 6** for the first member: where its first blocks are held, if what is in flight there
+    /// is below the fair share, else the least loaded.
     fn first(self, prefix_holders: &HashSet<ReplicaHash>) -> Option<(u32, u64)> {
-        let matched = u64::from(self.rules.min_colocate_blocks);
-        let by_prefix = || self.least(|hash| prefix_holders.contains(&hash), self.fair_share());
-        let chosen = (!prefix_holders.is_empty()).then(by_prefix).flatten();
-        match chosen {
-            Some(index) => Some((index, first_charge(self.rules, self.request, matched))),
-            None => {
-                let index = self.least(|_| true, u64::MAX)?;
-                let holds = self.view.hash(index);
-                let holds = holds.is_some_and(|hash| prefix_holders.contains(&hash));
-                let matched = if holds { matched } else { 0 };
-                Some((index, first_charge(self.rules, self.request, matched)))
-            }
-        }
+        let held_blocks = u64::from(self.rules.min_colocate_blocks);
+        let holds = |hash| prefix_holders.contains(&hash);
+        // Where nobody holds them there is no fair share to ask for.
+        let fair_share = if prefix_holders.is_empty() {
+            0
+        } else {
+            self.fair_share()
+        };
+        let below = |hash| self.total.of(hash).charge < fair_share;
+        let chosen = self
+            .least(|hash| holds(hash) && below(hash))
+            .or_else(|| self.least(|_| true))?;
+        let matched = match self.view.hash(chosen) {
+            Some(hash) if holds(hash) => held_blocks,
+            _ => 0,
+        };
+        Some((chosen, first_charge(self.rules, self.request, matched)))
     }
 
     /// **Rule 4**, over what is in flight and this request.
     fn fair_share(self) -> u64 {
-        let before: u64 = self.loads().map(|(_, _, load)| load).sum();
-        let this = first_charge(self.rules, self.request, 0).max(self.expected());
-        let all = before.saturating_add(this);
+        let hashes = self
+            .view
+            .replicas()
+            .map(|(_, replica)| replica_hash(&replica.name));
+        let before: u64 = hashes.map(|hash| self.total.of(hash).charge).sum();
+        let all = before.saturating_add(first_charge(self.rules, self.request, 0));
         all.div_ceil((self.view.len() as u64).max(1))
     }
 
-    /// **Rule 9.** The least loaded of these replicas, if its load is below `below`.
-    fn least(self, among: impl Fn(ReplicaHash) -> bool, below: u64) -> Option<u32> {
-        let of = |(index, hash, load): (u32, ReplicaHash, u64)| {
-            let replica = self.view.pool.replicas.get(index as usize)?;
-            let running = replica.running.max(self.total.of(hash).requests);
-            Some((load, running, &replica.name, index))
-        };
-        self.loads()
-            .filter(|(_, hash, load)| *load < below && among(*hash))
-            .filter_map(of)
-            .min()
-            .map(|(.., index)| index)
-    }
-
-    fn expected(self) -> u64 {
-        expected(self.rules, self.total)
-    }
-
-    fn loads(self) -> impl Iterator<Item = (u32, ReplicaHash, u64)> {
-        let expected = self.expected();
-        let of = move |(index, replica): (u32, &crate::replicas::Replica)| {
+    /// **Rule 9.** The least loaded of these replicas.
+    fn least(self, among: impl Fn(ReplicaHash) -> bool) -> Option<u32> {
+        let expected = expected(self.rules, self.total);
+        let load = |replica: &Replica| {
             let hash = replica_hash(&replica.name);
-            (index, hash, self.total.load(hash, expected))
+            let running = replica.running.max(self.total.of(hash).requests);
+            (self.total.load(hash, expected), running)
         };
-        self.view.replicas().map(of)
+        let candidates = self.view.replicas();
+        let among = candidates.filter(|(_, replica)| among(replica_hash(&replica.name)));
+        let least = among.min_by(|(_, a), (_, b)| {
+            let by_load = load(a).cmp(&load(b));
+            by_load.then_with(|| a.name.cmp(&b.name))
+        });
+        least.map(|(index, _)| index)
     }
 
     /// The replicas that hold the first blocks of a unit that begins, and whether any did before.

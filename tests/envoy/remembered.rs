@@ -96,7 +96,8 @@ async fn a_prompt_that_begins_like_a_remembered_one_follows_it() {
         let fleet = Fleet::start(200, &fields(4)).await;
         let first = fleet.envoy.ask(&prompt("common", "first")).await;
         assert_eq!(outcome(&first), "assigned;group=1", "{first:?}");
-        // Enough elsewhere that the replica stays below the fair share. Two have nothing at all.
+        // Nothing is in flight, so each replica is below the fair share; a unit that begins on its
+        // own goes elsewhere, since the next of the first one are expected there.
         let other = burst(&fleet, "other", 16).await;
         assert_ne!(other[0].served_by(), first.served_by());
         for rest in ["second", "third"] {
