@@ -82,8 +82,13 @@ impl Work {
             } => {
                 let replicas: Vec<Replica<'_>> =
                     names.iter().map(|name| Replica::new(name)).collect();
-                let requests: Vec<Request<'_>> =
-                    blocks.iter().map(|blocks| Request::new(blocks)).collect();
+                let requests: Vec<Request<'_>> = blocks
+                    .iter()
+                    .map(|blocks| Request {
+                        chained: true,
+                        ..Request::new(blocks)
+                    })
+                    .collect();
                 for _ in 0..times {
                     black_box(place(rules, black_box(&replicas), black_box(&requests)));
                 }
