@@ -25,8 +25,11 @@ struct Batch {
     replicas: Vec<(String, i64, u64)>,
     requests: Vec<Asked>,
     place_all: bool,
+    expected: u64,
     /// Blocks, and places in `replicas`.
     held: Vec<(Vec<u64>, Vec<u32>)>,
+    /// Whether what is held says that it is chained.
+    held_chained: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -36,6 +39,7 @@ struct Asked {
     candidates: Option<Vec<u32>>,
     weight: u32,
     group: Option<u64>,
+    chained: bool,
 }
 
 impl Batch {
@@ -61,6 +65,7 @@ impl Batch {
                 },
                 weight: asked.weight,
                 group: asked.group,
+                chained: asked.chained,
             })
             .collect()
     }
@@ -73,18 +78,32 @@ impl Batch {
         let held: Vec<HeldPrefix<'_>> = self
             .held
             .iter()
-            .map(|(blocks, replicas)| HeldPrefix { blocks, replicas })
+            .map(|(blocks, replicas)| HeldPrefix {
+                blocks,
+                replicas,
+                chained: self.held_chained,
+            })
             .collect();
         let before = Before {
             place_all: self.place_all,
+            expected: self.expected,
             held: &held,
-            ..Before::default()
         };
         work(&self.rules, &self.replicas(), &self.requests(), &before)
     }
 
     fn place(&self) -> Placement {
         self.with(place_after)
+    }
+
+    /// The same batch, of which everything says that it is chained.
+    fn said_to_be_chained(&self) -> Self {
+        let mut batch = self.clone();
+        batch.held_chained = true;
+        for asked in &mut batch.requests {
+            asked.chained = true;
+        }
+        batch
     }
 
     fn names(&self, placement: &Placement) -> Vec<Option<String>> {
@@ -122,8 +141,8 @@ impl Batch {
     }
 }
 
-/// Chains that branch, some longer than a word of bits, and arbitrary hashes that repeat.
-fn blocks() -> impl Strategy<Value = Vec<u64>> {
+/// Chains that branch, some longer than a word of bits.
+fn chain() -> impl Strategy<Value = Vec<u64>> {
     let chain = |path: Vec<u64>| {
         let chain = |hash: &mut u64, step: u64| {
             *hash = chained(*hash, step);
@@ -136,32 +155,43 @@ fn blocks() -> impl Strategy<Value = Vec<u64>> {
         1 => (60usize..140, 0u64..2).prop_map(move |(length, end)| {
             chain(std::iter::repeat_n(1, length).chain([end]).collect())
         }),
-        3 => prop::collection::vec(0u64..5, 0..7),
     ]
+}
+
+/// Chains, and arbitrary hashes that repeat.
+fn blocks() -> impl Strategy<Value = Vec<u64>> {
+    prop_oneof![5 => chain(), 3 => prop::collection::vec(0u64..5, 0..7)]
 }
 
 fn places() -> impl Strategy<Value = Vec<u32>> {
     prop::collection::vec(0u32..6, 0..6)
 }
 
-fn asked() -> impl Strategy<Value = Asked> {
+fn asked(blocks: impl Strategy<Value = Vec<u64>>) -> impl Strategy<Value = Asked> {
     let candidates = prop_oneof![3 => Just(None), 1 => places().prop_map(Some)];
     let group = prop_oneof![2 => Just(None), 1 => (0u64..3).prop_map(Some)];
     let weight = prop_oneof![4 => Just(1u32), 1 => 0u32..4];
-    (blocks(), candidates, weight, group).prop_map(|(blocks, candidates, weight, group)| Asked {
+    (blocks, candidates, weight, group).prop_map(|(blocks, candidates, weight, group)| Asked {
         blocks,
         candidates,
         weight,
         group,
+        chained: false,
     })
 }
 
 fn batch() -> impl Strategy<Value = Batch> {
+    batch_of(blocks)
+}
+
+fn batch_of<T: Strategy<Value = Vec<u64>> + 'static>(
+    blocks: fn() -> T,
+) -> impl Strategy<Value = Batch> {
     (
         rules(),
         // Names may repeat.
         prop::collection::vec(("[a-d][0-2]?", -1i64..3, 0u64..12), 0..8),
-        prop::collection::vec((asked(), 1usize..5), 0..12),
+        prop::collection::vec((asked(blocks()), 1usize..5), 0..12),
         any::<bool>(),
         prop::collection::vec((blocks(), places()), 0..6),
     )
@@ -173,7 +203,9 @@ fn batch() -> impl Strategy<Value = Batch> {
                 .flat_map(|(asked, copies)| std::iter::repeat_n(asked, copies))
                 .collect(),
             place_all,
+            expected: 0,
             held,
+            held_chained: false,
         })
 }
 
@@ -198,6 +230,56 @@ proptest! {
             }
         }
         prop_assert_eq!(loads, answer.loads);
+    }
+
+    #[test]
+    fn chains_are_placed_as_the_rules_say_and_charged_what_they_load(
+        batch in batch_of(chain),
+        expected in 1u64..6,
+    ) {
+        let mut chained = batch.said_to_be_chained();
+        let placement = chained.place();
+        prop_assert_eq!(&placement, &batch.place());
+        prop_assert_eq!(chained.names(&placement), batch.with(oracle::place).assigned);
+        // Which the oracle doesn't know.
+        chained.expected = expected;
+        prop_assert_eq!(chained.place(), Batch { expected, ..batch }.place());
+    }
+
+    #[test]
+    fn what_is_chained_only_in_part_is_placed_as_what_is_not(
+        batch in batch(),
+        not in any::<prop::sample::Index>(),
+    ) {
+        let mut part = batch.said_to_be_chained();
+        if !part.requests.is_empty() {
+            let asked = not.index(part.requests.len());
+            part.requests[asked].chained = false;
+            prop_assert_eq!(part.place(), batch.place());
+        }
+    }
+
+    #[test]
+    fn hashes_that_are_said_to_be_chained_and_are_not_do_no_harm(batch in batch()) {
+        let (ours, theirs) = (batch.said_to_be_chained().place(), batch.place());
+        prop_assert_eq!(ours.len(), theirs.len());
+        for i in 0..ours.len() {
+            prop_assert_eq!(ours.group(i), theirs.group(i));
+            prop_assert_eq!(ours.assigned(i).is_some(), theirs.assigned(i).is_some());
+        }
+        for (name, asked) in batch.names(&ours).iter().zip(&batch.requests) {
+            if let (Some(name), Some(list)) = (name, &asked.candidates) {
+                let mut allowed = list.iter().filter_map(|&i| batch.replicas.get(i as usize));
+                prop_assert!(allowed.any(|(allowed, ..)| allowed == name));
+            }
+        }
+        if batch.rules.balance_by == BalanceBy::Requests {
+            for (i, asked) in batch.requests.iter().enumerate() {
+                if ours.assigned(i).is_some() {
+                    prop_assert_eq!(ours.charge(i), u64::from(asked.weight.max(1)));
+                }
+            }
+        }
     }
 
     #[test]

@@ -371,5 +371,11 @@ proptest! {
     #[test]
     fn a_large_batch_is_placed_as_the_rules_say(batch in large_batch()) {
         agrees_with_the_oracle(&batch);
+        // All of its blocks are chained.
+        let mut requests = batch.requests();
+        for request in &mut requests {
+            request.chained = true;
+        }
+        agrees_with_the_oracle_on(&batch, &requests);
     }
 }

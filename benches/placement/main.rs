@@ -52,9 +52,11 @@ fn main() -> anyhow::Result<()> {
     for (place, row) in rows::all().into_iter().enumerate() {
         let work = row.task.prepare();
         let size = work.size();
-        let native = measure(&mut criterion, &row, Build::Native, size, |times| {
-            work.run(times);
-            Ok(())
+        let native = work.with(|run| {
+            measure(&mut criterion, &row, Build::Native, size, |times| {
+                run(times);
+                Ok(())
+            })
         })?;
         drop(work);
         let wasm = match &mut guest {

@@ -72,8 +72,8 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    /// Does it this many times.
-    pub(crate) fn run(&self, times: u64) {
+    /// Hands out what does it, this many times: what has to be made of the input first is made once.
+    pub(crate) fn with<T>(&self, measure: impl FnOnce(&dyn Fn(u64)) -> T) -> T {
         match self {
             Self::Place {
                 rules,
@@ -82,26 +82,33 @@ impl Work {
             } => {
                 let replicas: Vec<Replica<'_>> =
                     names.iter().map(|name| Replica::new(name)).collect();
-                let requests: Vec<Request<'_>> =
-                    blocks.iter().map(|blocks| Request::new(blocks)).collect();
-                for _ in 0..times {
-                    black_box(place(rules, black_box(&replicas), black_box(&requests)));
-                }
+                let requests: Vec<Request<'_>> = blocks
+                    .iter()
+                    .map(|blocks| Request {
+                        chained: true,
+                        ..Request::new(blocks)
+                    })
+                    .collect();
+                measure(&|times| {
+                    for _ in 0..times {
+                        black_box(place(rules, black_box(&replicas), black_box(&requests)));
+                    }
+                })
             }
-            Self::Hash(prompt) => {
+            Self::Hash(prompt) => measure(&|times| {
                 for _ in 0..times {
                     let mut ids = BlockIds::new(Layout::default());
                     ids.push(black_box(prompt));
                     black_box(ids.chain(Seed::of(b"model")));
                 }
-            }
-            Self::Read { api, body } => {
+            }),
+            Self::Read { api, body } => measure(&|times| {
                 for _ in 0..times {
                     let prefix = request::read(*api, black_box(body), Layout::default());
                     // A body that were refused early would look fast.
                     assert!(black_box(prefix).is_ok_and(|prefix| !prefix.prompts.is_empty()));
                 }
-            }
+            }),
         }
     }
 

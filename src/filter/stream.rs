@@ -143,6 +143,7 @@ impl Stream {
             Ok(prefix) => {
                 self.asked.weight = prefix.weight;
                 self.asked.blocks = prefix.blocks();
+                self.asked.chained = prefix.is_chained();
             }
             Err(unreadable) => {
                 plugin.count_unreadable(unreadable.token());

@@ -154,12 +154,17 @@ impl Picker {
                     .map_or(Candidates::All, Candidates::Only),
                 weight: member.request.weight,
                 group: member.request.group,
+                chained: member.request.chained,
             })
             .collect();
         let held = self.held_prefixes(now, batch, &pool, shared);
         let held: Vec<HeldPrefix<'_>> = held
             .iter()
-            .map(|(blocks, replicas)| HeldPrefix { blocks, replicas })
+            .map(|(blocks, replicas, chained)| HeldPrefix {
+                blocks,
+                replicas,
+                chained: *chained,
+            })
             .collect();
         let before = Before {
             place_all: remembers,
@@ -199,14 +204,15 @@ impl Picker {
         }
     }
 
-    /// The first blocks of members that replicas hold from before, with their indexes.
+    /// The first blocks of members that replicas hold from before, with their indexes, and whether
+    /// the blocks are chained.
     fn held_prefixes<'a>(
         &self,
         now: Moment,
         batch: &[Member<'a>],
         pool: &Pool,
         shared: &mut dyn Shared,
-    ) -> Vec<(&'a [u64], Vec<u32>)> {
+    ) -> Vec<(&'a [u64], Vec<u32>, bool)> {
         let Some(memory) = &self.memory else {
             return Vec::new();
         };
@@ -233,7 +239,7 @@ impl Picker {
             });
             let holders = unit.holders.iter();
             let replicas = holders.filter_map(|holder| index_of.get(&holder.replica).copied());
-            held.push((blocks, replicas.collect()));
+            held.push((blocks, replicas.collect(), member.request.chained));
         }
         held
     }

@@ -36,6 +36,8 @@ pub struct Request {
     pub subset: Option<Vec<String>>,
     /// The block hashes of all its prompts.
     pub blocks: Vec<u64>,
+    /// Whether each hash covers all blocks before it, as those of a single prompt do.
+    pub chained: bool,
     /// How many samples it asks for, at least 1.
     pub weight: u32,
     /// A hash of the group that its client names: its members are one unit, whatever their

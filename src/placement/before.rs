@@ -27,25 +27,27 @@ pub struct HeldPrefix<'a> {
     /// Who holds them, by places in the replica list, in any order. Places outside the list don't
     /// count, and a prefix that nobody holds doesn't either.
     pub replicas: &'a [u32],
+    /// As [`Request::chained`](super::Request::chained).
+    pub chained: bool,
 }
 
 /// What is known of before and after, for runs.
 #[derive(Clone, Copy)]
-pub(super) struct Coming<'a> {
+pub(super) struct Coming<'r, 'a> {
     /// What a unit's first run counts at least, by requests.
     pub(super) expected: u64,
-    pub(super) held: HeldBefore<'a>,
+    pub(super) held: HeldBefore<'r, 'a>,
 }
 
 /// The prefixes held before, each with the ranks of its holders.
 #[derive(Clone, Copy)]
-pub(super) struct HeldBefore<'a> {
+pub(super) struct HeldBefore<'r, 'a> {
     prefixes: &'a [HeldPrefix<'a>],
-    roster: &'a Roster,
+    roster: &'r Roster,
 }
 
-impl<'a> HeldBefore<'a> {
-    pub(super) fn new(before: &Before<'a>, roster: &'a Roster) -> Self {
+impl<'r, 'a> HeldBefore<'r, 'a> {
+    pub(super) fn new(before: &Before<'a>, roster: &'r Roster) -> Self {
         Self {
             prefixes: before.held,
             roster,
@@ -53,13 +55,15 @@ impl<'a> HeldBefore<'a> {
     }
 
     /// Those that anybody holds.
-    pub(super) fn prefixes(self) -> impl DoubleEndedIterator<Item = &'a HeldPrefix<'a>> + Clone {
+    pub(super) fn prefixes(
+        self,
+    ) -> impl DoubleEndedIterator<Item = &'a HeldPrefix<'a>> + Clone + use<'r, 'a> {
         let is_held = move |prefix: &&HeldPrefix<'_>| self.ranks(prefix).next().is_some();
         self.prefixes.iter().filter(is_held)
     }
 
     /// The ranks of the replicas that hold this one, some perhaps repeated.
-    pub(super) fn ranks(self, prefix: &HeldPrefix<'a>) -> impl Iterator<Item = u32> {
+    pub(super) fn ranks(self, prefix: &HeldPrefix<'a>) -> impl Iterator<Item = u32> + use<'r, 'a> {
         self.roster.ranks(prefix.replicas)
     }
 }

@@ -1,25 +1,40 @@
 //! Which replicas hold which blocks, and how much of a unit each has: **rule 5**, and the second
 //! half of **rule 8**.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-
-use super::bits::{self, BitSets};
+use super::bits;
+use super::blocks::Blocks;
 use super::intern::{NONE, Seed};
+use super::shared_sets::SharedSets;
+use super::tree::Tree;
 
 /// The blocks placed so far and their holders.
 ///
 /// Blocks in a row mostly have the same holders, so a block names a set of holders and sets are
-/// shared. A block that no later unit has is never looked up again, so it isn't kept.
-pub(super) struct Holders {
-    /// See [`needed_later`].
-    needed: Vec<u64>,
-    holders_of: HashMap<u64, u32, Seed>,
+/// shared.
+pub(super) struct Holders<'a> {
+    known: Known<'a>,
     sets: SharedSets,
     /// What the last walk found.
     walked: Vec<Stretch>,
     /// The replicas that the unit in hand touched.
     touched: Vec<u64>,
+}
+
+/// Where the holders are kept.
+enum Known<'a> {
+    /// Of any blocks, by each of them.
+    Blocks(Blocks),
+    /// Of chained blocks, by fork: those between two forks are held by the same replicas, and
+    /// those behind the last fork are nobody else's.
+    Forks(Forks<'a>),
+}
+
+struct Forks<'a> {
+    tree: &'a Tree<'a>,
+    /// The holders of the blocks between each fork and the one before.
+    holders: Vec<u32>,
+    /// The forks that the unit in hand comes by.
+    path: Vec<u32>,
 }
 
 /// Blocks of a walk in a row that have the same holders.
@@ -29,17 +44,31 @@ struct Stretch {
     blocks: u32,
 }
 
-impl Holders {
+impl<'a> Holders<'a> {
     /// Nobody holds anything yet. The units with these blocks will be placed, in this order:
     /// for each, first [`walk`](Self::walk), then [`hold`](Self::hold).
-    pub(super) fn new<'a>(
+    pub(super) fn new<'b>(
         seed: Seed,
         replicas: usize,
-        units: impl DoubleEndedIterator<Item = &'a [u64]> + Clone,
+        units: impl DoubleEndedIterator<Item = &'b [u64]> + Clone,
     ) -> Self {
+        Self::with(Known::Blocks(Blocks::new(seed, units)), replicas)
+    }
+
+    /// Nobody holds anything yet. The units to be placed are leaves of this tree, and their blocks
+    /// are chained.
+    pub(super) fn of_chained(tree: &'a Tree<'a>, replicas: usize) -> Self {
+        let forks = Forks {
+            tree,
+            holders: vec![NONE; tree.forks()],
+            path: Vec::new(),
+        };
+        Self::with(Known::Forks(forks), replicas)
+    }
+
+    fn with(known: Known<'a>, replicas: usize) -> Self {
         Self {
-            needed: needed_later(seed, units),
-            holders_of: HashMap::with_hasher(seed),
+            known,
             sets: SharedSets::new(replicas),
             walked: Vec::new(),
             touched: vec![0; bits::words_for(replicas)],
@@ -47,15 +76,29 @@ impl Holders {
     }
 
     /// **Rule 5.** Walks the blocks of a unit up to the first that no replica holds.
-    pub(super) fn walk(&mut self, blocks: &[u64]) {
+    pub(super) fn walk(&mut self, number: u32, blocks: &[u64]) {
         self.walked.clear();
-        for &block in blocks {
-            let Some(&holders) = self.holders_of.get(&block) else {
-                break;
-            };
-            match self.walked.last_mut() {
-                Some(last) if last.holders == holders => last.blocks += 1,
-                _ => self.walked.push(Stretch { holders, blocks: 1 }),
+        match &mut self.known {
+            Known::Blocks(known) => {
+                for holders in known.held(blocks) {
+                    go_on(&mut self.walked, holders, 1);
+                }
+            }
+            Known::Forks(forks) => {
+                forks.path.clear();
+                forks.path.extend(forks.tree.path(number));
+                forks.path.reverse();
+                let mut start = 0;
+                for &fork in &forks.path {
+                    let end = forks.tree.end(fork);
+                    match forks.holders.get(fork as usize) {
+                        Some(&holders) if holders != NONE => {
+                            go_on(&mut self.walked, holders, (end - start) as u32);
+                        }
+                        _ => break,
+                    }
+                    start = end;
+                }
             }
         }
     }
@@ -95,7 +138,7 @@ impl Holders {
             is_single &= *first.get_or_insert(rank) == rank;
         }
         // What the walk found to be held by all of them needs no change.
-        let mut held: usize = self
+        let held: usize = self
             .stretches()
             .take_while(|(holders, _)| bits::is_subset(&self.touched, holders))
             .map(|(_, blocks)| blocks as usize)
@@ -104,174 +147,60 @@ impl Holders {
             Some(rank) if is_single => self.sets.add_single(rank, &self.touched),
             _ => self.sets.add(&self.touched),
         };
-        // The last union: neighbours mostly need the same.
-        let mut union = (NONE, NONE);
-        for blocks in blocks.chunks(64) {
-            let mut needed = self.needed.pop().unwrap_or(u64::MAX);
-            if held >= blocks.len() {
-                held -= blocks.len();
-                continue;
+        let mut more = More {
+            touched,
+            union: (NONE, NONE),
+        };
+        match &mut self.known {
+            Known::Blocks(known) => {
+                known.each_needed(blocks, held, |holders| more.hold(&mut self.sets, holders));
             }
-            needed &= u64::MAX << held;
-            held = 0;
-            for i in bits::ranks(std::iter::once(needed)) {
-                if let Some(&block) = blocks.get(i as usize) {
-                    self.hold_block(block, touched, &mut union);
+            Known::Forks(forks) => {
+                for &fork in &forks.path {
+                    if forks.tree.end(fork) > held
+                        && let Some(holders) = forks.holders.get_mut(fork as usize)
+                    {
+                        more.hold(&mut self.sets, holders);
+                    }
                 }
             }
         }
         self.sets.release(touched);
     }
+}
 
-    fn hold_block(&mut self, block: u64, touched: u32, (before, after): &mut (u32, u32)) {
-        match self.holders_of.entry(block) {
-            Entry::Vacant(entry) => {
-                entry.insert(touched);
-                self.sets.retain(touched);
-            }
-            Entry::Occupied(mut entry) => {
-                let holders = *entry.get();
-                if holders != *before {
-                    *before = holders;
-                    *after = self.sets.union(holders, touched);
-                }
-                if *after != holders {
-                    entry.insert(*after);
-                    self.sets.retain(*after);
-                    self.sets.release(holders);
-                }
-            }
-        }
+/// Adds blocks to a walk.
+fn go_on(walked: &mut Vec<Stretch>, holders: u32, blocks: u32) {
+    match walked.last_mut() {
+        Some(last) if last.holders == holders => last.blocks += blocks,
+        _ => walked.push(Stretch { holders, blocks }),
     }
 }
 
-/// For each block of each unit, whether a later unit may have it: certain when it says no, and
-/// seldom wrong when it says yes.
-///
-/// A word says it for 64 blocks in a row, the lowest bit for the first. The words of the unit
-/// that is next are last.
-fn needed_later<'a>(
-    seed: Seed,
-    units: impl DoubleEndedIterator<Item = &'a [u64]> + Clone,
-) -> Vec<u64> {
-    // A Bloom filter of the blocks of later units, in which a block is two bits of one word.
-    const BITS_PER_BLOCK: u64 = 4;
-    const MOST_WORDS: u64 = 1 << 20;
-    let blocks: u64 = units.clone().map(|unit| unit.len() as u64).sum();
-    let words = (blocks.saturating_mul(BITS_PER_BLOCK) / 64).clamp(1, MOST_WORDS);
-    let mut later = vec![0u64; words as usize];
-
-    let mut needed = Vec::with_capacity(units.clone().map(|unit| unit.len().div_ceil(64)).sum());
-    for blocks in units.rev().flat_map(|unit| unit.chunks(64).rev()) {
-        let mut word = 0;
-        for (&block, i) in blocks.iter().zip(0u32..) {
-            let hash = seed.word(block);
-            let bits = 1 << (hash >> 58) | 1 << (hash >> 52 & 63);
-            // The low half, scaled to the filter: a power of two would make it up to twice as
-            // large, and it is quick as long as it stays in the processor's cache.
-            let place = ((hash & 0xffff_ffff) * words) >> 32;
-            if let Some(later) = later.get_mut(place as usize) {
-                word |= u64::from(*later & bits == bits) << i;
-                *later |= bits;
-            }
-        }
-        needed.push(word);
-    }
-    needed
+/// The replicas that hold a unit's blocks from now on.
+struct More {
+    touched: u32,
+    /// The last union with them, and what with: neighbours mostly need the same.
+    union: (u32, u32),
 }
 
-/// Sets that many blocks name. A set that no block names any more makes room for another.
-struct SharedSets {
-    sets: BitSets,
-    /// How many name each set.
-    uses: Vec<u32>,
-    free: Vec<u32>,
-    /// The set of each replica alone, once there is one. Most units go to one replica, and there
-    /// are far more units than replicas.
-    singles: Vec<u32>,
-    scratch: Vec<u64>,
-}
-
-impl SharedSets {
-    fn new(replicas: usize) -> Self {
-        Self {
-            sets: BitSets::new(replicas),
-            uses: Vec::new(),
-            free: Vec::new(),
-            singles: vec![NONE; replicas],
-            scratch: Vec::new(),
+impl More {
+    /// They hold what these hold, or, with [`NONE`], nobody.
+    fn hold(&mut self, sets: &mut SharedSets, holders: &mut u32) {
+        if *holders == NONE {
+            *holders = self.touched;
+            sets.retain(self.touched);
+            return;
         }
-    }
-
-    fn get(&self, number: u32) -> &[u64] {
-        self.sets.get(number)
-    }
-
-    /// A set of its own with this content, in use once.
-    fn add(&mut self, set: &[u64]) -> u32 {
-        match self.free.pop() {
-            Some(number) => {
-                self.sets.get_mut(number).copy_from_slice(set);
-                self.retain(number);
-                number
-            }
-            None => {
-                self.sets.push(set);
-                self.uses.push(1);
-                self.uses.len() as u32 - 1
-            }
+        let (before, after) = &mut self.union;
+        if *holders != *before {
+            *before = *holders;
+            *after = sets.union(*holders, self.touched);
         }
-    }
-
-    /// The set of this replica alone, in use once more. It stays for the whole batch.
-    fn add_single(&mut self, rank: u32, set: &[u64]) -> u32 {
-        let known = self.singles.get(rank as usize).copied().unwrap_or(NONE);
-        if known != NONE {
-            self.retain(known);
-            return known;
-        }
-        let number = self.add(set);
-        if let Some(single) = self.singles.get_mut(rank as usize) {
-            *single = number;
-            self.retain(number);
-        }
-        number
-    }
-
-    /// The number of a set that is the union of both: one of them where it can be. A new one is
-    /// in use by nobody until it is retained.
-    fn union(&mut self, a: u32, b: u32) -> u32 {
-        let mut union = std::mem::take(&mut self.scratch);
-        union.clear();
-        let words = self.get(a).iter().zip(self.get(b));
-        union.extend(words.map(|(a, b)| a | b));
-        let number = if union == self.get(a) {
-            a
-        } else if union == self.get(b) {
-            b
-        } else {
-            let number = self.add(&union);
-            if let Some(uses) = self.uses.get_mut(number as usize) {
-                *uses = 0;
-            }
-            number
-        };
-        self.scratch = union;
-        number
-    }
-
-    fn retain(&mut self, number: u32) {
-        if let Some(uses) = self.uses.get_mut(number as usize) {
-            *uses += 1;
-        }
-    }
-
-    fn release(&mut self, number: u32) {
-        if let Some(uses) = self.uses.get_mut(number as usize) {
-            *uses = uses.saturating_sub(1);
-            if *uses == 0 {
-                self.free.push(number);
-            }
+        if after != holders {
+            sets.retain(*after);
+            sets.release(*holders);
+            *holders = *after;
         }
     }
 }
@@ -280,12 +209,12 @@ impl SharedSets {
 mod tests {
     use super::*;
 
-    fn holders(units: &[&[u64]]) -> Holders {
+    fn holders(units: &[&[u64]]) -> Holders<'static> {
         Holders::new(Seed::of(&[]), 70, units.iter().copied())
     }
 
-    fn walked(holders: &mut Holders, blocks: &[u64]) -> [u32; 3] {
-        holders.walk(blocks);
+    fn walked(holders: &mut Holders<'_>, blocks: &[u64]) -> [u32; 3] {
+        holders.walk(0, blocks);
         [0, 1, 69].map(|rank| holders.matched(rank))
     }
 
@@ -319,23 +248,11 @@ mod tests {
         units.push(&chain);
         let mut h = holders(&units);
         for (i, blocks) in units.iter().take(200).enumerate() {
-            h.walk(blocks);
+            h.walk(0, blocks);
             h.hold(blocks, [[0, 1, 69][i % 3]].into_iter());
         }
         assert_eq!(walked(&mut h, &chain), [200, 199, 198]);
         assert!(h.is_nested());
-        assert!(h.sets.uses.len() < 10, "{} sets", h.sets.uses.len());
-    }
-
-    #[test]
-    fn a_block_that_no_later_unit_has_is_not_kept() {
-        let units: [&[u64]; 3] = [&[1, 2], &[1, 3], &[4]];
-        let mut h = holders(&units);
-        for unit in units {
-            h.walk(unit);
-            h.hold(unit, [0].into_iter());
-        }
-        assert!(h.holders_of.contains_key(&1));
-        assert!(h.holders_of.len() <= 2);
+        assert!(h.sets.len() < 10, "{} sets", h.sets.len());
     }
 }

@@ -67,18 +67,6 @@ impl Seed {
     }
 }
 
-/// Whether two sequences are equal. The `==` of slices of words is `memcmp`, which goes byte by
-/// byte in WebAssembly.
-#[inline]
-pub(super) fn equal(a: &[u64], b: &[u64]) -> bool {
-    let (a_chunks, a_rest) = a.as_chunks::<8>();
-    let (b_chunks, b_rest) = b.as_chunks::<8>();
-    let differ = |a: &[u64], b: &[u64]| a.iter().zip(b).fold(0, |all, (a, b)| all | (a ^ b)) != 0;
-    a.len() == b.len()
-        && !a_chunks.iter().zip(b_chunks).any(|(a, b)| differ(a, b))
-        && !differ(a_rest, b_rest)
-}
-
 impl BuildHasher for Seed {
     type Hasher = WordHasher;
 
@@ -164,27 +152,8 @@ impl<T> Interner<T> {
         new
     }
 
-    /// Forgets how to find them: from now on they are known by their numbers alone.
-    pub(super) fn forget(&mut self) {
-        self.first = HashMap::with_hasher(*self.first.hasher());
-    }
-
-    pub(super) fn get(&self, number: u32) -> Option<&T> {
-        self.items.get(number as usize).map(|item| &item.value)
-    }
-
-    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut T> {
-        self.items
-            .get_mut(number as usize)
-            .map(|item| &mut item.value)
-    }
-
     pub(super) fn len(&self) -> usize {
         self.items.len()
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.items.iter().map(|item| &item.value)
     }
 }
 
@@ -198,20 +167,6 @@ mod tests {
         let mut number = |text: &'static str| interner.intern(7, |&t| t == text, || text);
         let numbers = ["a", "b", "a", "c", "b", "c"].map(&mut number);
         assert_eq!(numbers, [0, 1, 0, 2, 1, 2]);
-    }
-
-    #[test]
-    fn sequences_are_equal_in_length_and_every_word() {
-        let words: Vec<u64> = (0..20).collect();
-        for length in 0..=20 {
-            assert!(equal(&words[..length], &words.clone()[..length]));
-            assert!(!equal(&words[..length], &[7; 21]));
-            for i in 0..length {
-                let mut other = words[..length].to_vec();
-                other[i] += 1;
-                assert!(!equal(&words[..length], &other));
-            }
-        }
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl Preference {
     /// several the least loaded.
     pub(super) fn choose(
         &mut self,
-        holders: &Holders,
+        holders: &Holders<'_>,
         loads: &mut Loads,
         sets: &CandidateSets<'_>,
         candidates: u32,
@@ -56,7 +56,7 @@ impl Preference {
     /// the last stretch, then with those of the one before, and so on.
     fn choose_nested(
         &self,
-        holders: &Holders,
+        holders: &Holders<'_>,
         loads: &mut Loads,
         sets: &CandidateSets<'_>,
         number: u32,
@@ -84,7 +84,7 @@ impl Preference {
     /// The general case: counts what each replica holds.
     fn choose_any(
         &mut self,
-        holders: &Holders,
+        holders: &Holders<'_>,
         loads: &Loads,
         sets: &CandidateSets<'_>,
         number: u32,

@@ -7,7 +7,7 @@ use super::intern::Seed;
 use super::loads::Loads;
 use super::prefer::{ByPrefix, Preference};
 use super::roster::{CandidateSets, Roster};
-use super::units::{Members, Units};
+use super::units::{Members, Unit, Units};
 use super::{BalanceBy, Rules, Why};
 
 /// Members of one unit that go to one replica.
@@ -36,19 +36,24 @@ pub(super) fn assign(
     sets: &CandidateSets<'_>,
     units: &Units<'_>,
     order: &[u32],
-    coming: Coming<'_>,
+    coming: Coming<'_, '_>,
 ) -> Runs {
     let Coming { expected, held } = coming;
     // Without prefixes to prefer and tokens to discount, nobody asks who holds what.
     let holders_matter = rules.min_colocate_blocks > 0 || rules.balance_by == BalanceBy::Tokens;
     let holders = holders_matter.then(|| {
-        let placed = order.iter().filter_map(|&number| units.get(number));
-        let blocks = placed.map(|unit| unit.blocks);
         // What is held before is held as if units had been placed before all others.
-        let before = held.prefixes().map(|prefix| prefix.blocks);
-        let mut holders = Holders::new(seed, roster.len(), before.chain(blocks));
-        for prefix in held.prefixes() {
-            holders.walk(prefix.blocks);
+        let mut holders = match units.chains() {
+            Some(tree) => Holders::of_chained(tree, roster.len()),
+            None => {
+                let placed = order.iter().filter_map(|&number| units.get(number));
+                let before = held.prefixes().map(|prefix| prefix.blocks);
+                let blocks = before.chain(placed.map(|unit| unit.blocks));
+                Holders::new(seed, roster.len(), blocks)
+            }
+        };
+        for (number, prefix) in units.held().zip(held.prefixes()) {
+            holders.walk(number, prefix.blocks);
             holders.hold(prefix.blocks, held.ranks(prefix));
         }
         holders
@@ -68,7 +73,7 @@ pub(super) fn assign(
     let mut ends = Vec::with_capacity(order.len());
     for &number in order {
         if let Some(unit) = units.get(number) {
-            batch.place(unit.blocks, units.members(number), unit.candidates);
+            batch.place(number, &unit, units.members(number));
             ends.push((number, batch.runs.len() as u32));
         }
     }
@@ -87,7 +92,7 @@ struct Batch<'a> {
     expected: u64,
     /// Whether the unit in hand has no run yet.
     is_first: bool,
-    holders: Option<Holders>,
+    holders: Option<Holders<'a>>,
     preference: Preference,
     runs: Vec<Run>,
     /// Scratch: replicas taken out of the queue of the least loaded.
@@ -95,11 +100,12 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    fn place(&mut self, blocks: &[u64], mut members: Members<'_>, candidates: u32) {
+    fn place(&mut self, number: u32, unit: &Unit<'_>, mut members: Members<'_>) {
+        let &Unit { blocks, candidates } = unit;
         let start = self.runs.len();
         self.is_first = true;
         if let Some(holders) = &mut self.holders {
-            holders.walk(blocks);
+            holders.walk(number, blocks);
         }
         // Rule 6: the first run by prefix, if that gives one, and the others by load.
         let by_prefix = match &self.holders {

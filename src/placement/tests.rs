@@ -296,7 +296,11 @@ fn the_rules_after_earlier_batches_by_example() {
             .collect();
         let held: Vec<HeldPrefix<'_>> = held
             .iter()
-            .map(|(blocks, replicas)| HeldPrefix { blocks, replicas })
+            .map(|(blocks, replicas)| HeldPrefix {
+                blocks,
+                replicas,
+                chained: false,
+            })
             .collect();
         let rules = Rules {
             max_per_replica: NonZeroU32::new(case.k),

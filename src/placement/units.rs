@@ -1,38 +1,46 @@
 //! From requests to units, and which of them are placed in which order: **rules 1 to 4**.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
 use super::before::HeldBefore;
-use super::intern::{Interner, NONE, Seed, equal};
+use super::intern::{NONE, Seed};
 use super::roster::{CandidateSets, Roster};
+use super::tree::Tree;
 use super::{BalanceBy, Request, Rules};
 
 /// Requests with equal block sequences, or of one group, and with equal candidates.
 pub(super) struct Unit<'a> {
     /// The blocks that each member has; in a group of the caller's, those of the first.
     pub(super) blocks: &'a [u64],
-    /// The request that came first.
-    first: u32,
-    /// How many requests it has.
-    pub(super) members: u32,
     /// The number of its candidate set.
     pub(super) candidates: u32,
-}
-
-impl Unit<'_> {
-    fn is_group(&self) -> bool {
-        self.members >= 2
-    }
 }
 
 /// **Rule 1.** The units of a batch, in order of first arrival.
 pub(super) struct Units<'a> {
     seed: Seed,
-    units: Interner<Unit<'a>>,
+    /// A leaf for each unit, of the same number, and then one for each prefix held before.
+    tree: Tree<'a>,
+    counts: Vec<Count>,
     /// The unit of each request, or [`NONE`].
     unit_of: Vec<u32>,
     /// What each member weighs; none where each weighs 1, as most do.
     weights: Option<Weights>,
+    /// Whether all blocks are chained.
+    is_chained: bool,
+}
+
+/// What a unit has besides its blocks.
+struct Count {
+    members: u32,
+    candidates: u32,
+}
+
+impl Count {
+    fn is_group(&self) -> bool {
+        self.members >= 2
+    }
 }
 
 /// The weights of the members of all units, in order of arrival.
@@ -50,57 +58,63 @@ impl<'a> Units<'a> {
         requests: &'a [Request<'a>],
         roster: &Roster,
         sets: &mut CandidateSets<'a>,
+        held: HeldBefore<'_, 'a>,
     ) -> Self {
-        let mut units = Interner::<Unit<'a>>::new(seed);
+        let mut tree = Tree::new(seed, requests.len());
+        let mut groups: HashMap<(u64, u32), u32, Seed> = HashMap::with_hasher(seed);
+        let mut counts: Vec<Count> = Vec::with_capacity(requests.len());
         let mut unit_of = Vec::with_capacity(requests.len());
-        for (place, request) in (0u32..).zip(requests) {
-            let number = if request.blocks.is_empty() {
-                None
-            } else {
-                sets.number(roster, request.candidates)
-            };
-            unit_of.push(match number {
-                None => NONE,
-                Some(candidates) => {
-                    let hash = match request.group {
-                        None => seed.words(request.blocks),
-                        Some(group) => seed.word(group),
-                    };
-                    let hash = hash ^ seed.word(candidates.into());
-                    let is_same = |unit: &Unit<'_>| {
-                        let group = requests.get(unit.first as usize).and_then(|r| r.group);
-                        unit.candidates == candidates
-                            && group == request.group
-                            && (group.is_some() || equal(unit.blocks, request.blocks))
-                    };
-                    let make = || Unit {
-                        blocks: request.blocks,
-                        first: place,
-                        members: 0,
-                        candidates,
-                    };
-                    let number = units.intern(hash, is_same, make);
-                    if let Some(unit) = units.get_mut(number) {
-                        unit.members += 1;
+        let (mut is_even, mut is_chained) = (true, true);
+        for chunk in requests.chunks(32) {
+            fetch(chunk);
+            for request in chunk {
+                is_even &= request.weight <= 1;
+                is_chained &= request.chained;
+                let candidates = if request.blocks.is_empty() {
+                    None
+                } else {
+                    sets.number(roster, request.candidates)
+                };
+                let Some(candidates) = candidates else {
+                    unit_of.push(NONE);
+                    continue;
+                };
+                let number = match request.group {
+                    None => tree.leaf(request.blocks, candidates),
+                    Some(group) => {
+                        let new = || tree.leaf(request.blocks, NONE);
+                        *groups.entry((group, candidates)).or_insert_with(new)
                     }
-                    number
+                };
+                match counts.get_mut(number as usize) {
+                    Some(unit) => unit.members += 1,
+                    None => counts.push(Count {
+                        members: 1,
+                        candidates,
+                    }),
                 }
-            });
+                unit_of.push(number);
+            }
         }
-        units.forget();
-        let even = requests.iter().all(|request| request.weight <= 1);
-        let weights = (!even).then(|| Weights::of(requests, &units, &unit_of));
+        for prefix in held.prefixes() {
+            is_chained &= prefix.chained;
+            tree.leaf(prefix.blocks, NONE);
+        }
+        tree.forget_ways();
+        let weights = (!is_even).then(|| Weights::of(requests, &counts, &unit_of));
         Self {
             seed,
-            units,
+            tree,
+            counts,
             unit_of,
             weights,
+            is_chained,
         }
     }
 
     /// The members of this unit, for runs to take from.
     pub(super) fn members(&self, number: u32) -> Members<'_> {
-        let left = self.units.get(number).map_or(0, |unit| unit.members);
+        let left = self.size(number);
         let weights = self.weights.as_ref().map(|weights| weights.of_unit(number));
         Members {
             left,
@@ -113,11 +127,27 @@ impl<'a> Units<'a> {
 
     /// The number of units.
     pub(super) fn len(&self) -> usize {
-        self.units.len()
+        self.counts.len()
     }
 
-    pub(super) fn get(&self, number: u32) -> Option<&Unit<'a>> {
-        self.units.get(number)
+    /// How many requests a unit has.
+    pub(super) fn size(&self, number: u32) -> u32 {
+        let unit = self.counts.get(number as usize);
+        unit.map_or(0, |unit| unit.members)
+    }
+
+    /// Forgets blocks and weights, to make room. Units have none from now on.
+    pub(super) fn forget_blocks(&mut self) {
+        self.tree = Tree::new(self.seed, 0);
+        self.weights = None;
+    }
+
+    pub(super) fn get(&self, number: u32) -> Option<Unit<'a>> {
+        let count = self.counts.get(number as usize)?;
+        Some(Unit {
+            blocks: self.tree.blocks(number),
+            candidates: count.candidates,
+        })
     }
 
     /// The unit of each request, or [`NONE`].
@@ -125,79 +155,31 @@ impl<'a> Units<'a> {
         &self.unit_of
     }
 
-    /// **Rules 2 and 3.** The units that are placed, in the order in which they are.
-    pub(super) fn in_order(
-        &self,
-        rules: &Rules,
-        place_all: bool,
-        held: HeldBefore<'_>,
-    ) -> Vec<u32> {
-        let overlapping = if place_all {
-            Vec::new()
-        } else {
-            self.overlapping_singles(rules.min_colocate_blocks as usize, held)
-        };
-        let mut order: Vec<u32> = (0u32..)
-            .zip(self.units.iter())
-            .filter(|(_, unit)| place_all || unit.is_group())
-            .map(|(number, _)| number)
-            .chain(overlapping)
-            .collect();
-        order.sort_by_key(|&number| {
-            self.units
-                .get(number)
-                .map(|unit| (!unit.is_group(), Reverse(unit.blocks.len())))
-        });
-        order
+    /// The leaves of the prefixes held before.
+    pub(super) fn held(&self) -> std::ops::Range<u32> {
+        self.counts.len() as u32..self.tree.len() as u32
     }
 
-    /// **Rule 2.** The units of one whose first `min` blocks are those of another request too, or
-    /// were held before.
-    fn overlapping_singles(&self, min: usize, held: HeldBefore<'_>) -> Vec<u32> {
-        if min == 0 || self.units.iter().all(Unit::is_group) {
-            return Vec::new();
-        }
-        // How many requests start with the same `min` blocks. A prefix held before counts as one.
-        struct Start<'a> {
-            blocks: &'a [u64],
-            requests: usize,
-        }
-        let mut starts = Interner::<Start<'_>>::new(self.seed);
-        let mut count = |blocks, requests: u32| {
-            let start = starts.intern(
-                self.seed.words(blocks),
-                |start| equal(start.blocks, blocks),
-                || Start {
-                    blocks,
-                    requests: 0,
-                },
-            );
-            if let Some(start) = starts.get_mut(start) {
-                start.requests += requests as usize;
-            }
-            start
-        };
-        for prefix in held.prefixes() {
-            if let Some(blocks) = prefix.blocks.get(..min) {
-                count(blocks, 1);
+    /// Where the units' blocks part, if all of the batch and what was held before are chained.
+    pub(super) fn chains(&self) -> Option<&Tree<'a>> {
+        self.is_chained.then_some(&self.tree)
+    }
+
+    /// **Rules 2 and 3.** The units that are placed, in the order in which they are.
+    pub(super) fn in_order(&self, rules: &Rules, place_all: bool) -> Vec<u32> {
+        let min = rules.min_colocate_blocks as usize;
+        let mut order = Vec::with_capacity(self.counts.len());
+        for (number, unit) in (0u32..).zip(&self.counts) {
+            // Rule 2: a prefix held before counts as one more request.
+            if place_all || unit.is_group() || min > 0 && self.tree.shared(number) >= min {
+                order.push(number);
             }
         }
-        let mut singles = Vec::new();
-        for (number, unit) in (0u32..).zip(self.units.iter()) {
-            let Some(blocks) = unit.blocks.get(..min) else {
-                continue;
-            };
-            let start = count(blocks, unit.members);
-            if !unit.is_group() {
-                singles.push((number, start));
-            }
-        }
-        let is_shared = |start| starts.get(start).is_some_and(|start| start.requests >= 2);
-        singles
-            .into_iter()
-            .filter(|&(_, start)| is_shared(start))
-            .map(|(number, _)| number)
-            .collect()
+        order.sort_by_key(|&number| {
+            let unit = self.counts.get(number as usize);
+            unit.map(|unit| (!unit.is_group(), Reverse(self.tree.blocks(number).len())))
+        });
+        order
     }
 
     /// **Rule 4.** The load that a replica may have and still be chosen for its prefix, at most:
@@ -214,10 +196,7 @@ impl<'a> Units<'a> {
             .iter()
             .map(|&number| match balance_by {
                 BalanceBy::Requests => self.members(number).weight.max(expected),
-                BalanceBy::Tokens => {
-                    let unit = self.units.get(number);
-                    unit.map_or(0, |unit| unit.blocks.len() as u64)
-                }
+                BalanceBy::Tokens => self.tree.blocks(number).len() as u64,
             })
             .sum();
         let total = before.iter().copied().fold(total, u64::saturating_add);
@@ -225,11 +204,25 @@ impl<'a> Units<'a> {
     }
 }
 
+/// Reads what will be read first of all of these, and makes nothing of it: together, the processor
+/// waits for memory once and not for each.
+fn fetch(requests: &[Request<'_>]) {
+    // Blocks in a line of the processor's cache; the first that not all have is often in the second.
+    const LINE: usize = 8;
+    let mut all = 0;
+    for request in requests {
+        for block in request.blocks.iter().step_by(LINE).take(2) {
+            all ^= block;
+        }
+    }
+    std::hint::black_box(all);
+}
+
 impl Weights {
-    fn of(requests: &[Request<'_>], units: &Interner<Unit<'_>>, unit_of: &[u32]) -> Self {
+    fn of(requests: &[Request<'_>], units: &[Count], unit_of: &[u32]) -> Self {
         let mut end = 0;
         let mut ends: Vec<usize> = Vec::with_capacity(units.len());
-        for unit in units.iter() {
+        for unit in units {
             // Where it begins, for now: each weight that is put in moves it on.
             ends.push(end);
             end += unit.members as usize;

@@ -61,6 +61,12 @@ impl Prefix {
             .copied()
             .collect()
     }
+
+    /// Whether they are one chain: each hash covers all blocks before it.
+    #[must_use]
+    pub fn is_chained(&self) -> bool {
+        self.prompts.len() == 1
+    }
 }
 
 /// One prompt.

@@ -34,7 +34,7 @@ pub extern "C" fn prepare(row: u32) -> u32 {
 pub extern "C" fn run(times: u32) {
     WORK.with(|work| {
         if let Some(work) = &*work.borrow() {
-            work.run(times.into());
+            work.with(|run| run(times.into()));
         }
     });
 }
