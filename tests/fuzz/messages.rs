@@ -137,7 +137,8 @@ fn any_message() -> impl Strategy<Value = Vec<u8>> {
                 0 => {
                     let (sealed, group, size) = hints;
                     message.extend(bytes((index, from, stream, at, sealed)));
-                    message.extend(bytes(("", None::<Vec<String>>, blocks, index, group, size)));
+                    message.extend(bytes(("", None::<Vec<String>>, blocks, stream % 2 == 0)));
+                    message.extend(bytes((index, group, size)));
                 }
                 1 => message.extend(bytes(index)),
                 2 => {
