@@ -43,8 +43,8 @@ impl Bucket {
     }
 
     /// The value to write.
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.0
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.0
     }
 
     /// The unit of this key, unless it is expired.

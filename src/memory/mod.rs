@@ -27,10 +27,11 @@ mod key;
 
 use std::time::Duration;
 
+pub use crate::workers::Change;
 use bucket::Bucket;
 pub use key::{Key, replica_hash};
 
-use crate::workers::{Cell, Moment, Refused, Shared};
+use crate::workers::{Cell, Moment, Refused, Shared, update_bytes};
 
 /// What is known of a unit that was placed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -50,19 +51,6 @@ pub struct Holder {
     /// Samples of the unit that were placed there.
     pub weight: u32,
 }
-
-/// What to do with a unit after a look at it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change<T, R> {
-    /// Write this, and answer.
-    Write(T, R),
-    /// Leave it, which does not renew it either, and answer.
-    Keep(R),
-}
-
-/// How often a refused write is tried again: contention of a few workers misses about once in a
-/// thousand, so this many refusals are no contention.
-const ATTEMPTS: u32 = 64;
 
 /// The memory of placed units. All that it knows is in the shared cells; this is only how long
 /// it lasts.
@@ -171,22 +159,14 @@ impl Memory {
 /// Reads a bucket, changes it and writes it back, again when somebody came between.
 ///
 /// # Errors
-/// The write was refused [`ATTEMPTS`] times.
+/// The write was refused again and again.
 fn update<R>(
     cell: Cell,
     shared: &mut dyn Shared,
     mut change: impl FnMut(&Bucket) -> Change<Bucket, R>,
 ) -> Result<R, Refused> {
-    for _ in 0..ATTEMPTS {
-        let stored = shared.read(cell);
-        match change(&Bucket::read(stored.value)) {
-            Change::Keep(answer) => return Ok(answer),
-            Change::Write(bucket, answer) => {
-                if shared.write(cell, bucket.bytes(), stored.version).is_ok() {
-                    return Ok(answer);
-                }
-            }
-        }
-    }
-    Err(Refused)
+    update_bytes(shared, cell, |bytes| match change(&Bucket::read(bytes)) {
+        Change::Keep(answer) => Change::Keep(answer),
+        Change::Write(bucket, answer) => Change::Write(bucket.into_bytes(), answer),
+    })
 }

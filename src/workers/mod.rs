@@ -6,7 +6,7 @@
 mod shared;
 mod slots;
 
-pub use shared::{BUCKETS, Cell, LANES, Moment, Refused, Shared, Slot, Stored};
-pub(crate) use shared::{Change, update};
+pub use shared::{BUCKETS, Cell, Change, LANES, Moment, Refused, Shared, Slot, Stored};
+pub(crate) use shared::{update, update_bytes};
 pub use slots::WorkerId;
 pub(crate) use slots::{Membership, leased};

@@ -97,11 +97,12 @@ pub trait Shared {
     fn receive(&mut self) -> Option<Vec<u8>>;
 }
 
-/// What to do with a cell after a look at it.
-pub(crate) enum Change<T, R> {
+/// What to do with what is shared after a look at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change<T, R> {
     /// Write this, and answer.
     Write(T, R),
-    /// Leave it, and answer.
+    /// Leave it as it is, and answer.
     Keep(R),
 }
 
@@ -121,16 +122,33 @@ pub(crate) fn update<T, R>(
 where
     T: Serialize + DeserializeOwned,
 {
+    update_bytes(shared, cell, |bytes| {
+        // What cannot be read was not written by this version: it counts as never written.
+        let value = bytes.and_then(|bytes| postcard::from_bytes(&bytes).ok());
+        match change(value) {
+            Change::Keep(answer) => Change::Keep(Ok(answer)),
+            Change::Write(value, answer) => match postcard::to_allocvec(&value) {
+                Ok(bytes) => Change::Write(bytes, Ok(answer)),
+                Err(_) => Change::Keep(Err(Refused)),
+            },
+        }
+    })?
+}
+
+/// The same for a cell whose value is read and written otherwise.
+///
+/// # Errors
+/// The write was refused [`ATTEMPTS`] times.
+pub(crate) fn update_bytes<R>(
+    shared: &mut dyn Shared,
+    cell: Cell,
+    mut change: impl FnMut(Option<Vec<u8>>) -> Change<Vec<u8>, R>,
+) -> Result<R, Refused> {
     for _ in 0..ATTEMPTS {
         let stored = shared.read(cell);
-        // What cannot be read was not written by this version: it counts as never written.
-        let value = stored
-            .value
-            .and_then(|bytes| postcard::from_bytes(&bytes).ok());
-        match change(value) {
+        match change(stored.value) {
             Change::Keep(answer) => return Ok(answer),
-            Change::Write(value, answer) => {
-                let bytes = postcard::to_allocvec(&value).map_err(|_| Refused)?;
+            Change::Write(bytes, answer) => {
                 if shared.write(cell, &bytes, stored.version).is_ok() {
                     return Ok(answer);
                 }

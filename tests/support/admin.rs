@@ -56,15 +56,9 @@ impl Admin {
             })),
         };
         let serving = admin.clone();
-        tokio::spawn(async move {
-            loop {
-                let (stream, _) = listener.accept().await.unwrap();
-                let serving = serving.clone();
-                tokio::spawn(async move {
-                    let mut stream = BufReader::new(stream);
-                    while serving.answer(&mut stream).await.is_some() {}
-                });
-            }
+        serve(listener, move |mut stream| {
+            let serving = serving.clone();
+            async move { while serving.answer(&mut stream).await.is_some() {} }
         });
         admin
     }
@@ -125,4 +119,17 @@ impl Admin {
         stream.write_all(head.as_bytes()).await.ok()?;
         stream.write_all(&body).await.ok()
     }
+}
+
+/// Serves each connection by itself, until the test ends.
+pub(crate) fn serve<F: Future<Output = ()> + Send + 'static>(
+    listener: TcpListener,
+    connection: impl Fn(BufReader<TcpStream>) -> F + Send + 'static,
+) {
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            tokio::spawn(connection(BufReader::new(stream)));
+        }
+    });
 }

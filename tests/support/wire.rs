@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::admin::serve;
 use crate::config::Config;
 use crate::envoy::Envoy;
 use crate::fleet::Fleet;
@@ -34,15 +35,9 @@ impl Wire {
             says: Arc::new(Mutex::new((200, String::new()))),
         };
         let serving = wire.clone();
-        tokio::spawn(async move {
-            loop {
-                let (stream, _) = listener.accept().await.unwrap();
-                let serving = serving.clone();
-                tokio::spawn(async move {
-                    let mut stream = BufReader::new(stream);
-                    while serving.answer(&mut stream).await.is_some() {}
-                });
-            }
+        serve(listener, move |mut stream| {
+            let serving = serving.clone();
+            async move { while serving.answer(&mut stream).await.is_some() {} }
         });
         wire
     }
