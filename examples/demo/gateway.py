@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import re
+import socket
 import time
 from pathlib import Path
 from typing import NamedTuple, Optional, Sequence
@@ -18,10 +19,9 @@ PREFILL_US_PER_TOKEN = 100
 DECODE_US_PER_TOKEN = 2000
 
 FILTER = re.compile(r"^ *# >>> the filter\n.*?^ *# <<<\n", re.M | re.S)
-# The admin that Envoy tells the replicas by is a cluster of the shipped file with a port that must
-# be known before Envoy runs, and no port here is. So the filter is given a list instead.
-ADMIN = re.compile(r"^(admin:\n(?: .*\n)*? .*port_value: )9901\b", re.M)
-DISCOVERED = re.compile(r"^( *)envoyAdmin: \{.*\}\n", re.M)
+# Envoy's admin, and the cluster by which the filter asks it for the replicas: a port that must be
+# known before Envoy runs, and none here is. So it is a socket file instead.
+ADMIN = re.compile(r"\{ socket_address: \{ address: 127\.0\.0\.1, port_value: 9901 \} \}")
 ENDPOINTS = re.compile(r"(?:^ *- \{ endpoint: .*port_value: 800\d.*\n)+", re.M)
 
 
@@ -37,10 +37,10 @@ class Setting(NamedTuple):
 
 
 class Gateway(NamedTuple):
-    """A running Envoy; ports on the loopback."""
+    """A running Envoy: a port on the loopback, and the socket file of its admin."""
 
     port: int
-    admin: int
+    admin: Path
 
     def connections(self) -> list[int]:
         """The open connections of each worker."""
@@ -59,23 +59,28 @@ def start(setting: Setting, window_ms: Optional[int], children: Children, home: 
     ports = [await_replica(replica) for replica in replicas]
     config = home / "envoy.yaml"
     template = setting.config.read_text(encoding="utf-8")
-    config.write_text(configuration(template, ports, setting.wasm, window_ms), encoding="utf-8")
-    admin_path = home / "admin-address"
+    admin = home / "admin.sock"
+    text = configuration(template, ports, admin, setting.wasm, window_ms)
+    config.write_text(text, encoding="utf-8")
     command = [str(setting.envoy), "-c", str(config), "--concurrency", str(setting.workers)]
     # Without hot restart it shares nothing with another Envoy on this machine.
-    command += ["--disable-hot-restart", "--admin-address-path", str(admin_path)]
-    return await_envoy(children.start("Envoy", command, home / "envoy.log"), admin_path)
+    command += ["--disable-hot-restart"]
+    envoy = children.start("Envoy", command, home / "envoy.log")
+    return await_envoy(envoy, admin, None if window_ms is None else len(ports))
 
 
-def configuration(template: str, ports: Sequence[int], wasm: Path, window_ms: Optional[int]) -> str:
-    """The configuration with these replicas, ports of the kernel's choice, and this filter."""
+def configuration(
+    template: str, ports: Sequence[int], admin: Path, wasm: Path, window_ms: Optional[int]
+) -> str:
+    """The configuration with these replicas, this admin and filter, and a port of the kernel's
+    choice."""
 
-    def replace(pattern: str | re.Pattern, by, text: str) -> str:
+    def replace(pattern: str | re.Pattern, by, text: str, places: int = 1) -> str:
         text, count = re.subn(pattern, by, text)
-        if count != 1:
+        if count != places:
             what = pattern if isinstance(pattern, str) else pattern.pattern
             raise Failed(
-                f"envoy/envoy.yaml has {count} places that match {what}, and 1 is expected",
+                f"envoy/envoy.yaml has {count} places that match {what}, and {places} expected",
                 "examples/demo makes its configuration from that file; change both together.",
             )
         return text
@@ -84,13 +89,12 @@ def configuration(template: str, ports: Sequence[int], wasm: Path, window_ms: Op
         line = match.group().splitlines(keepends=True)[0]
         return "".join(re.sub(r"\b800\d\b", str(port), line) for port in ports)
 
-    text = replace(ADMIN, r"\g<1>0", template)
+    pipe = f"{{ pipe: {{ path: {json.dumps(str(admin))} }} }}"
+    text = replace(ADMIN, lambda _: pipe, template, places=2)
     text = replace(r"port_value: 10000\b", "port_value: 0", text)
     text = replace(ENDPOINTS, for_each_port, text)
     if window_ms is None:
         return replace(FILTER, "", text)
-    static = json.dumps([f"127.0.0.1:{port}" for port in ports])
-    text = replace(DISCOVERED, lambda match: f"{match.group(1)}static: {static}\n", text)
     text = replace(r"windowDurationMs: \d+", f"windowDurationMs: {window_ms}", text)
     quoted = json.dumps(str(wasm))
     return replace(r"filename: [^ }]+\.wasm", lambda _: f"filename: {quoted}", text)
@@ -118,13 +122,13 @@ def await_replica(child: Child) -> int:
         time.sleep(0.01)
 
 
-def await_envoy(child: Child, admin_path: Path) -> Gateway:
+def await_envoy(child: Child, admin: Path, replicas: Optional[int]) -> Gateway:
+    """Waits until it serves, and until the filter, if there is one, knows so many replicas."""
     deadline = time.monotonic() + START_SECONDS
     while True:
-        # The address is written, the admin answers, the workers listen: in this order.
+        # The admin answers, the workers listen, the filter has asked: in this order.
         with contextlib.suppress(OSError, ValueError, http.client.HTTPException):
-            admin = int(admin_path.read_text(encoding="utf-8").rpartition(":")[2])
-            if ask(admin, "/ready").strip() == "LIVE":
+            if ask(admin, "/ready").strip() == "LIVE" and replicas in (None, known(admin)):
                 listeners = json.loads(ask(admin, "/listeners?format=json"))["listener_statuses"]
                 address = listeners[0]["local_address"]["socket_address"]
                 return Gateway(int(address["port_value"]), admin)
@@ -138,10 +142,20 @@ def await_envoy(child: Child, admin_path: Path) -> Gateway:
         time.sleep(0.05)
 
 
-def ask(port: int, path: str) -> str:
-    """What a GET on the loopback answers; errors are the caller's."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+def known(admin: Path) -> int:
+    """The replicas that the filter knows."""
+    stats = ask(admin, "/stats?filter=burst_prefix_cache.replicas$")
+    found = re.search(r": (\d+)$", stats.strip())
+    return int(found.group(1)) if found else 0
+
+
+def ask(admin: Path, path: str) -> str:
+    """What the admin answers to a GET; errors are the caller's."""
+    connection = http.client.HTTPConnection("localhost")
+    connection.sock = socket.socket(socket.AF_UNIX)
     try:
+        connection.sock.settimeout(10)
+        connection.sock.connect(str(admin))
         connection.request("GET", path)
         return connection.getresponse().read().decode()
     finally:
