@@ -78,7 +78,12 @@ impl Plugin {
     /// A call of this VM was answered; the current context is the root.
     pub(super) fn called_back(&self, token: u32, body_size: usize) {
         if let Some(polling) = &self.polling {
-            polling.answered(host::now(), token, body_size, &self.stats);
+            let now = host::now();
+            let total = || {
+                let total = self.in_window(|worker, board| worker.total(now, board));
+                total.unwrap_or_default()
+            };
+            polling.answered(now, token, body_size, total, &self.stats);
         }
     }
 

@@ -11,6 +11,7 @@ use proxy_wasm::types::Status;
 use super::board::Board;
 use super::host::{self, Headers};
 use super::stats::Stats;
+use crate::load::{Total, replica_hash};
 use crate::metrics;
 use crate::replicas::{Admin, Failure, Poller, Pools, Source, admin};
 use crate::workers::Moment;
@@ -75,12 +76,14 @@ impl Polling {
         tell(now, &state.poller, stats);
     }
 
-    /// The answer to a call, whose headers and body can be read now.
+    /// The answer to a call, whose headers and body can be read now. `total`: what the filter has
+    /// in flight at this time, over all workers.
     pub(super) fn answered(
         &self,
         now: Moment,
         token: u32,
         body_size: usize,
+        total: impl FnOnce() -> Total,
         stats: &RefCell<Stats>,
     ) {
         let Ok(mut state) = self.state.try_borrow_mut() else {
@@ -91,7 +94,11 @@ impl Polling {
             return;
         }
         state.call = None;
-        let answer = self.read(body_size);
+        let mut answer = self.read(body_size);
+        if let Ok(pools) = &mut answer {
+            let total = total();
+            pools.without(|name| total.of(replica_hash(name)).requests);
+        }
         self.ended(now, &answer, &mut state, stats);
         tell(now, &state.poller, stats);
     }

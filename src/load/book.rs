@@ -12,8 +12,20 @@ type StreamId = u32;
 
 /// The most other workers of which the last message is kept.
 const MOST_HEARD: usize = 64;
-/// A load that has faded to this is forgotten.
-const NOTHING: f32 = 0.05;
+
+/// What a request brings to the replica that it was placed on, beside itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Placed {
+    /// Its load, in what the rules balance by.
+    pub charge: u64,
+    /// Whether a unit begins with it.
+    pub begins: bool,
+    /// Its place among the samples of its unit, from 1.
+    pub place: u64,
+    /// The samples that are expected to follow a first request; negative for one that was
+    /// expected.
+    pub reserves: i64,
+}
 
 /// One worker's account.
 #[derive(Debug)]
@@ -85,14 +97,15 @@ impl Book {
         self.is_written = false;
     }
 
-    /// This worker placed a load on a replica just now, for whichever worker; and whether a unit
-    /// began with it.
-    pub fn placed(&mut self, now: Moment, replica: ReplicaHash, charge: u64, begins: bool) {
+    /// This worker placed a request on a replica just now, for whichever worker.
+    pub fn placed(&mut self, now: Moment, replica: ReplicaHash, placed: Placed) {
         if self.half_life.is_some() {
             self.fade(now);
             self.lately.entry(replica).or_default().add(Lately {
-                charge: charge as f32,
-                begun: f32::from(u8::from(begins)),
+                charge: placed.charge as f32,
+                begun: f32::from(u8::from(placed.begins)),
+                places: placed.charge as f32 * (placed.place.max(1) as f32).ln(),
+                reserved: placed.reserves as f32,
             });
             self.is_written = false;
         }
@@ -200,8 +213,7 @@ impl Book {
         for load in self.lately.values_mut() {
             *load = load.faded(age, half_life);
         }
-        self.lately
-            .retain(|_, load| load.charge > NOTHING || load.begun > NOTHING);
+        self.lately.retain(|_, load| !load.is_over());
     }
 }
 

@@ -8,7 +8,8 @@
 //! Two things stand in a sheet beside the sums. What the owner of a window placed for another
 //! worker is in nobody's book until that worker hears of it: the owner's sheet lists it as *on
 //! its way*, by a number that the other's sheet confirms. And what was placed *lately* fades: it
-//! tells replicas apart whose requests are over as soon as they begin.
+//! tells replicas apart whose requests are over as soon as they begin, and it reserves room for
+//! the stragglers of a unit that has begun, which will follow it wherever it is.
 
 mod book;
 mod sheet;
@@ -16,7 +17,7 @@ mod sheet;
 mod tests;
 mod total;
 
-pub use book::Book;
+pub use book::{Book, Placed};
 pub use sheet::{BEAT, STALE};
 pub use total::{Carried, Total};
 

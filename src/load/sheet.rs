@@ -41,24 +41,39 @@ pub(super) struct Lately {
     pub(super) charge: f32,
     /// Units that began there.
     pub(super) begun: f32,
+    /// The logarithm of each sample's place in its unit, from 1, added up.
+    pub(super) places: f32,
+    /// The samples that are still expected of the units there. Of one worker it may be negative:
+    /// one begins a unit, and others see its samples come.
+    pub(super) reserved: f32,
 }
 
 impl Lately {
     /// What is left of it after `age`.
     pub(super) fn faded(self, age: Duration, half_life: Duration) -> Self {
         let halves = age.as_secs_f32() / half_life.as_secs_f32().max(0.001);
+        let left = (-halves).exp2();
         // A junk sheet may say anything.
-        let left =
-            |load: f32| Some(load * (-halves).exp2()).filter(|left| (0.0..1e12).contains(left));
+        let sane = |value: f32| if value.abs() < 1e12 { value } else { 0.0 };
         Self {
-            charge: left(self.charge).unwrap_or_default(),
-            begun: left(self.begun).unwrap_or_default(),
+            charge: sane(self.charge * left).max(0.0),
+            begun: sane(self.begun * left).max(0.0),
+            places: sane(self.places * left).max(0.0),
+            reserved: sane(self.reserved * left),
         }
     }
 
     pub(super) fn add(&mut self, other: Self) {
         self.charge += other.charge;
         self.begun += other.begun;
+        self.places += other.places;
+        self.reserved += other.reserved;
+    }
+
+    /// Whether it has faded to nothing that counts.
+    pub(super) fn is_over(self) -> bool {
+        const NOTHING: f32 = 0.05;
+        self.charge < NOTHING && self.begun < NOTHING && self.reserved.abs() < NOTHING
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::{Book, STALE, Total, replica_hash};
+use super::{Book, Placed, STALE, Total, replica_hash};
 use crate::workers::{Cell, Membership, Moment, Refused, Shared, Slot, Stored, WorkerId};
 
 #[derive(Default)]
@@ -71,7 +71,7 @@ impl Pair {
         let me = Some(self.ids[worker]);
         let total = Total::read(now, &mut self.books[worker], me, &mut self.cells);
         let hash = replica_hash(replica);
-        (total.of(hash).requests, total.load(hash, 0))
+        (total.of(hash).requests, total.load(hash))
     }
 }
 
@@ -147,7 +147,13 @@ fn the_sheet_of_a_dead_worker_is_left_out_and_that_of_a_living_one_renewed() {
 #[test]
 fn what_was_placed_lately_fades() {
     let mut pair = Pair::new(Some(1_000));
-    pair.books[0].placed(at(0), replica_hash("p"), 80, true);
+    let placed = Placed {
+        charge: 60,
+        begins: true,
+        place: 1,
+        reserves: 20,
+    };
+    pair.books[0].placed(at(0), replica_hash("p"), placed);
     pair.publish(0, at(0));
     for (ms, load) in [(0, 80), (1_000, 40), (2_000, 20), (60_000, 0)] {
         for worker in [0, 1] {
@@ -157,24 +163,61 @@ fn what_was_placed_lately_fades() {
 }
 
 #[test]
-fn a_unit_that_begins_counts_for_those_that_will_follow_it() {
+fn what_is_reserved_for_stragglers_is_given_back_by_whoever_sees_them() {
+    let mut pair = Pair::new(Some(1_000_000));
+    let p = replica_hash("p");
+    let one = |begins, reserves| Placed {
+        charge: 1,
+        begins,
+        place: 1,
+        reserves,
+    };
+    pair.books[0].placed(at(0), p, one(true, 7));
+    pair.publish(0, at(0));
+    for _ in 0..7 {
+        assert_eq!(pair.seen(1, at(0), "p"), (0, 8));
+        pair.books[1].placed(at(0), p, one(false, -1));
+        pair.publish(1, at(0));
+    }
+    assert_eq!(pair.seen(0, at(0), "p"), (0, 8), "all are there");
+    // In flight they are no more than they were.
+    for stream in 0..8 {
+        pair.books[1].begin(stream, p, 1);
+    }
+    assert_eq!(pair.seen(1, at(0), "p"), (8, 8));
+}
+
+#[test]
+fn a_unit_is_expected_to_have_what_units_had_lately() {
     let mut pair = Pair::new(Some(1_000));
     let p = replica_hash("p");
-    pair.books[0].placed(at(0), p, 1, true);
-    let total = |pair: &mut Pair| {
+    let expected = |pair: &mut Pair| {
         let me = Some(pair.ids[0]);
-        Total::read(at(0), &mut pair.books[0], me, &mut pair.cells)
+        Total::read(at(0), &mut pair.books[0], me, &mut pair.cells).expected()
     };
-    let first = total(&mut pair);
     assert_eq!(
-        first.expected(),
+        expected(&mut pair),
         8,
-        "as usual, as long as nothing else is known"
+        "as usual, as long as nothing is known"
     );
-    assert_eq!(first.load(p, first.expected()), 8);
-    // A thousand units of one each.
-    for _ in 0..1_000 {
-        pair.books[0].placed(at(0), p, 1, true);
+    for number in 0..100 * 32 {
+        let placed = Placed {
+            charge: 1,
+            begins: number % 32 == 0,
+            place: number % 32 + 1,
+            reserves: 0,
+        };
+        pair.books[0].placed(at(0), p, placed);
     }
-    assert_eq!(total(&mut pair).expected(), 1);
+    assert_eq!(expected(&mut pair), 33, "by their places");
+    for _ in 0..1_000_000 {
+        let placed = Placed {
+            charge: 1,
+            begins: true,
+            place: 1,
+            reserves: 0,
+        };
+        pair.books[0].placed(at(0), p, placed);
+    }
+    assert_eq!(expected(&mut pair), 1);
 }

@@ -26,7 +26,7 @@ pub struct Total {
 
 /// The samples that a unit is expected to have as long as few have been seen; and as how many
 /// seen ones this counts. Eight samples a prompt are what a rollout step usually has.
-const USUAL: (f32, f32) = (8.0, 16.0);
+const USUAL: (f32, f32) = (8.0, 64.0);
 
 impl Total {
     /// Sums up this worker's book and the sheets of the others.
@@ -84,24 +84,34 @@ impl Total {
         self.of.get(&replica).copied().unwrap_or_default()
     }
 
-    /// The load that a placement starts from. It is what is in flight; or what was placed there
-    /// lately, if that is more, since requests may be over as soon as they begin; or what the
-    /// units that began there lately are `expected` to have in the end, each, since their
-    /// stragglers will follow them.
+    /// The load that a placement starts from: what is in flight, or what was placed there lately,
+    /// if that is more, since requests may be over as soon as they begin; and what is still
+    /// expected of the units there.
     #[must_use]
-    pub fn load(&self, replica: ReplicaHash, expected: u64) -> u64 {
+    pub fn load(&self, replica: ReplicaHash) -> u64 {
         let of_replica = self.of(replica);
         let lately = of_replica.lately;
-        let lately = lately.charge.max(lately.begun * expected as f32);
-        of_replica.charge.max(lately.round() as u64)
+        let placed = of_replica.charge.max(lately.charge.round() as u64);
+        placed.saturating_add(lately.reserved.max(0.0).round() as u64)
     }
 
-    /// The samples that a unit is expected to have in the end: what units had lately.
+    /// The samples that a unit is expected to have in the end. It is the mean of the units lately,
+    /// which says too little while they are coming in; or, if that is more, what the places of
+    /// their samples tell: among 1 to n the mean is n / e, by logarithms, so that one endless unit
+    /// does not speak for all.
     #[must_use]
     pub fn expected(&self) -> u64 {
+        let Lately {
+            charge,
+            begun,
+            places,
+            ..
+        } = self.lately;
         let (samples, units) = USUAL;
-        let all = self.lately.charge + samples * units;
-        (all / (self.lately.begun + units)).round().max(1.0) as u64
+        let mean = (charge + samples * units) / (begun + units);
+        let place = (places / charge.max(1.0)).exp();
+        let by_places = std::f32::consts::E * (place - 1.0) + 1.0;
+        mean.max(by_places).round().max(1.0) as u64
     }
 
     /// Requests in flight on all replicas.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::lists::{Lists, Member};
 use super::one::prefix;
 use super::view::Listed;
-use super::{Decision, Pick, Picker, Request, expected};
+use super::{Decision, Pick, Picker, Request, reserves};
 use crate::load::{ReplicaHash, replica_hash};
 use crate::memory::{Change, Key};
 use crate::placement::{self, Before, Candidates, HeldPrefix, place_after};
@@ -106,6 +106,9 @@ impl Picker {
             if let Decision::Remembered { replica, group } = pick.decision {
                 lists.pick(member, replica, group, pick.charge, picks);
             }
+            if let Some((told, _)) = picks.get_mut(member.place) {
+                (told.place, told.reserves) = (pick.place, pick.reserves);
+            }
             false
         });
     }
@@ -121,11 +124,7 @@ impl Picker {
     ) {
         let total = self.total(now, me, shared);
         let remembers = self.memory.is_some();
-        let expected = if remembers {
-            expected(&self.rules, &total)
-        } else {
-            0
-        };
+        let expected = if remembers { self.expected } else { 0 };
         let pool = Rc::clone(&lists.pool);
         let replicas: Vec<placement::Replica<'_>> = pool
             .replicas
@@ -134,12 +133,11 @@ impl Picker {
                 let hash = replica_hash(&replica.name);
                 placement::Replica {
                     name: &replica.name,
-                    running: replica.running.max(total.of(hash).requests).into(),
-                    load: if remembers {
-                        total.load(hash, expected)
-                    } else {
-                        0
-                    },
+                    running: replica
+                        .running
+                        .saturating_add(total.of(hash).requests)
+                        .into(),
+                    load: if remembers { total.load(hash) } else { 0 },
                 }
             })
             .collect();
@@ -172,7 +170,7 @@ impl Picker {
             held: &held,
         };
         let placement = place_after(&self.rules, &replicas, &requests, &before);
-        let mut begun = HashSet::new();
+        let mut placed: HashMap<Key, HashMap<ReplicaHash, u64>> = HashMap::new();
         for (index, member) in batch.iter().enumerate() {
             match placement.assigned(index) {
                 Some(replica) => {
@@ -181,10 +179,17 @@ impl Picker {
                     let charge = placement.charge(index);
                     lists.pick(member, replica, group, charge, picks);
                     if remembers
-                        && begun.insert(member.unit)
                         && let Some((pick, _)) = picks.get_mut(member.place)
+                        && let Some(replica) = pick.replica
                     {
-                        pick.begins = true;
+                        let unit = placed.entry(member.unit).or_default();
+                        let weight = u64::from(member.request.weight.max(1));
+                        let there = unit.get(&replica).copied().unwrap_or(0);
+                        let elsewhere = unit.values().sum::<u64>() - there;
+                        pick.begins = unit.is_empty();
+                        pick.place = there + elsewhere + weight;
+                        pick.reserves = reserves(&self.rules, expected, there, elsewhere, weight);
+                        unit.insert(replica, there + weight);
                     }
                 }
                 None => {

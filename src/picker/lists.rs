@@ -99,6 +99,8 @@ impl<'a> Lists<'a> {
             charge,
             replica: Some(replica_hash(name)),
             begins: false,
+            place: 1,
+            reserves: 0,
         };
         let number = self.number(member.list);
         if let Some(slot) = picks.get_mut(member.place) {

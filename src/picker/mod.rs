@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::load::{Book, ReplicaHash, Total};
+use crate::load::{Book, Placed, ReplicaHash, Total};
 use crate::memory::{Key, Memory};
 use crate::placement::{BalanceBy, Rules};
 use crate::replicas::{Directory, Source};
@@ -106,6 +106,10 @@ pub struct Pick {
     pub replica: Option<ReplicaHash>,
     /// Whether its unit begins with it.
     pub begins: bool,
+    /// Its place among the samples of its unit, from 1.
+    pub place: u64,
+    /// The samples that are expected to follow it there, or that it was one of: see [`Placed`].
+    pub reserves: i64,
 }
 
 impl Pick {
@@ -115,6 +119,8 @@ impl Pick {
             charge: 0,
             replica: None,
             begins: false,
+            place: 1,
+            reserves: 0,
         }
     }
 }
@@ -127,6 +133,8 @@ pub struct Picker {
     memory: Option<Memory>,
     /// What this worker has in flight.
     pub(crate) book: Book,
+    /// The samples that a unit is expected to have, as of the last look at what all workers have.
+    expected: u64,
     /// The replicas of the pool asked for last, as headers list them: they are mostly the same.
     listed: Option<(View, Rc<Listed>)>,
 }
@@ -144,7 +152,21 @@ impl Picker {
             directory: Directory::new(source),
             memory: remembers.then(|| Memory::new(memory)),
             book: Book::new(remembers.then_some(half_life)),
+            expected: expected(&rules, &Total::default()),
             listed: None,
+        }
+    }
+
+    /// A request was placed just now, by this worker and for whichever.
+    pub(crate) fn placed(&mut self, now: Moment, pick: Pick) {
+        if let Some(replica) = pick.replica {
+            let placed = Placed {
+                charge: pick.charge,
+                begins: pick.begins,
+                place: pick.place,
+                reserves: pick.reserves,
+            };
+            self.book.placed(now, replica, placed);
         }
     }
 
@@ -189,19 +211,32 @@ impl Picker {
         me: Option<WorkerId>,
         shared: &mut dyn Shared,
     ) -> Total {
-        Total::read(now, &mut self.book, me, shared)
+        let total = Total::read(now, &mut self.book, me, shared);
+        self.expected = expected(&self.rules, &total);
+        total
     }
 }
 
-/// The samples that a unit is expected to bring to the replica that it begins on, where loads are
-/// in requests.
+/// The samples that a unit is expected to have in the end, where loads are in requests.
 fn expected(rules: &Rules, total: &Total) -> u64 {
     match rules.balance_by {
-        BalanceBy::Requests => {
-            let most = rules.max_per_replica.map_or(u64::MAX, |k| k.get().into());
-            total.expected().min(most)
-        }
+        BalanceBy::Requests => total.expected(),
+        // Whoever comes later brings next to nothing.
         BalanceBy::Tokens => 0,
+    }
+}
+
+/// What a request reserves of a replica's room for those that are expected to follow it, or, being
+/// one of these, gives back. `there` and `elsewhere` are the samples of its unit that were placed
+/// on this replica and on others before.
+fn reserves(rules: &Rules, expected: u64, there: u64, elsewhere: u64, weight: u64) -> i64 {
+    let most = rules.max_per_replica.map_or(u64::MAX, |k| k.get().into());
+    let here = expected.saturating_sub(elsewhere).min(most);
+    let samples = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    if there == 0 {
+        samples(here.saturating_sub(weight))
+    } else {
+        samples(there.min(here)) - samples(there.saturating_add(weight).min(here))
     }
 }
 

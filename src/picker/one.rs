@@ -9,12 +9,11 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use super::view::{Listed, View};
-use super::{Decision, Pick, Picker, Request, expected, first_charge, later_charge};
+use super::{Decision, Pick, Picker, Request, first_charge, later_charge, reserves};
 use crate::load::{ReplicaHash, Total, replica_hash};
 use crate::memory::{Change, Holder, Key, Memory, Unit};
 use crate::placement::Rules;
-use crate::replicas::Replica;
-use crate::workers::{Moment, Refused, Shared, WorkerId};
+use crate::workers::{Moment, Refused, Shared, Slot, WorkerId};
 
 impl Picker {
     /// A request whose unit is remembered follows it, and one that begins like a remembered unit
@@ -79,6 +78,8 @@ impl Picker {
             rules: &self.rules,
             view,
             total: &total,
+            expected: self.expected,
+            slot: me.map_or(0, |me| me.slot),
             request,
         };
         let (holders, begins_alike) = choosing.claim_prefix(memory, now, shared)?;
@@ -110,6 +111,8 @@ impl Picker {
             rules: &self.rules,
             view,
             total: &total,
+            expected: self.expected,
+            slot: me.map_or(0, |me| me.slot),
             request,
         };
         let known = self.memory.as_ref()?.change(now, key, shared, |unit| {
@@ -167,6 +170,9 @@ pub(super) struct Choice {
     charge: u64,
     /// Members of the unit, this one included.
     members: u32,
+    /// Its place among the samples of its unit.
+    place: u64,
+    reserves: i64,
 }
 
 impl Choice {
@@ -182,6 +188,8 @@ impl Choice {
             charge: self.charge,
             replica: view.hash(replica),
             begins: group == 1,
+            place: self.place,
+            reserves: self.reserves,
         }
     }
 }
@@ -192,6 +200,10 @@ struct Choosing<'a> {
     rules: &'a Rules,
     view: &'a View,
     total: &'a Total,
+    /// The samples that a unit is expected to have in the end.
+    expected: u64,
+    /// This worker's slot.
+    slot: Slot,
     request: &'a Request,
 }
 
@@ -214,12 +226,21 @@ impl Choosing<'_> {
             return Change::Keep(None);
         };
         let mut unit = unit.cloned().unwrap_or_default();
-        unit.add(replica, 1, self.request.weight.max(1));
-        let members = unit.members;
+        let weight = self.request.weight.max(1);
+        let all: u64 = unit
+            .holders
+            .iter()
+            .map(|holder| u64::from(holder.weight))
+            .sum();
+        let there = u64::from(unit.on(replica));
+        let elsewhere = all.saturating_sub(there);
+        unit.add(replica, 1, weight);
         let choice = Choice {
             index,
             charge,
-            members,
+            members: unit.members,
+            place: all.saturating_add(weight.into()),
+            reserves: reserves(self.rules, self.expected, there, elsewhere, weight.into()),
         };
         Change::Write(unit, Some(choice))
     }
@@ -227,10 +248,7 @@ impl Choosing<'_> {
     /// **Rules 6 and 7** for a later member: where the unit is already and has room, else the
     /// least loaded with room, else the least loaded of all.
     fn next(self, unit: &Unit) -> Option<(u32, u64)> {
-        let held = |hash: ReplicaHash| {
-            let holder = unit.holders.iter().find(|holder| holder.replica == hash);
-            holder.map_or(0, |holder| holder.weight)
-        };
+        let held = |hash: ReplicaHash| unit.on(hash);
         let room = |weight: u32| self.rules.max_per_replica.is_none_or(|k| weight < k.get());
         let chosen = self
             .least(|hash| held(hash) > 0 && room(held(hash)))
@@ -243,20 +261,13 @@ impl Choosing<'_> {
         Some((chosen, charge))
     }
 
-    /// **Rule 6** for the first member: where its first blocks are held, if what is in flight there
-    /// is below the fair share, else the least loaded.
+    /// **Rule 6** for the first member: where its first blocks are held, below the fair share, else
+    /// the least loaded.
     fn first(self, prefix_holders: &HashSet<ReplicaHash>) -> Option<(u32, u64)> {
         let held_blocks = u64::from(self.rules.min_colocate_blocks);
         let holds = |hash| prefix_holders.contains(&hash);
-        // Where nobody holds them there is no fair share to ask for.
-        let fair_share = if prefix_holders.is_empty() {
-            0
-        } else {
-            self.fair_share()
-        };
-        let below = |hash| self.total.of(hash).charge < fair_share;
         let chosen = self
-            .least(|hash| holds(hash) && below(hash))
+            .by_prefix(prefix_holders)
             .or_else(|| self.least(|_| true))?;
         let matched = match self.view.hash(chosen) {
             Some(hash) if holds(hash) => held_blocks,
@@ -265,32 +276,61 @@ impl Choosing<'_> {
         Some((chosen, first_charge(self.rules, self.request, matched)))
     }
 
-    /// **Rule 4**, over what is in flight and this request.
-    fn fair_share(self) -> u64 {
-        let hashes = self
-            .view
-            .replicas()
-            .map(|(_, replica)| replica_hash(&replica.name));
-        let before: u64 = hashes.map(|hash| self.total.of(hash).charge).sum();
-        let all = before.saturating_add(first_charge(self.rules, self.request, 0));
+    /// The least loaded of these that is below the fair share: by what is in flight; and, since
+    /// that may be next to nothing where answers are quick, also by the loads that placement
+    /// starts from. Where there is less than a unit for each replica that would part the first two:
+    /// so there one more may go to each.
+    fn by_prefix(self, holders: &HashSet<ReplicaHash>) -> Option<u32> {
+        if holders.is_empty() {
+            return None;
+        }
+        let in_flight = |hash| self.total.of(hash).charge;
+        let load = |hash| self.total.load(hash);
+        let (few_in_flight, fair_share) = (self.fair_share(in_flight), self.fair_share(load));
+        let low_load = if fair_share <= self.expected {
+            fair_share.saturating_add(self.expected)
+        } else {
+            fair_share
+        };
+        self.least(|hash| {
+            holders.contains(&hash) && in_flight(hash) < few_in_flight && load(hash) < low_load
+        })
+    }
+
+    /// **Rule 4**, over these loads and this request.
+    fn fair_share(self, load: impl Fn(ReplicaHash) -> u64) -> u64 {
+        let candidates = self.view.replicas();
+        let loads = candidates.map(|(_, replica)| load(replica_hash(&replica.name)));
+        let this = first_charge(self.rules, self.request, 0);
+        // A junk sheet may say anything.
+        let all = loads.fold(this, u64::saturating_add);
         all.div_ceil((self.view.len() as u64).max(1))
     }
 
-    /// **Rule 9.** The least loaded of these replicas.
+    /// **Rule 9.** The least loaded of these replicas. Of equal ones each worker takes another one
+    /// first, in the order of their names: what workers begin at the same moment they do not see
+    /// of each other, and the lowest name would get all of it.
     fn least(self, among: impl Fn(ReplicaHash) -> bool) -> Option<u32> {
-        let expected = expected(self.rules, self.total);
-        let load = |replica: &Replica| {
+        let mut equal: Vec<(&str, u32)> = Vec::new();
+        let mut least = (u64::MAX, u32::MAX);
+        for (index, replica) in self.view.replicas() {
             let hash = replica_hash(&replica.name);
-            let running = replica.running.max(self.total.of(hash).requests);
-            (self.total.load(hash, expected), running)
-        };
-        let candidates = self.view.replicas();
-        let among = candidates.filter(|(_, replica)| among(replica_hash(&replica.name)));
-        let least = among.min_by(|(_, a), (_, b)| {
-            let by_load = load(a).cmp(&load(b));
-            by_load.then_with(|| a.name.cmp(&b.name))
-        });
-        least.map(|(index, _)| index)
+            if !among(hash) {
+                continue;
+            }
+            let running = replica.running.saturating_add(self.total.of(hash).requests);
+            let load = (self.total.load(hash), running);
+            if load < least {
+                equal.clear();
+                least = load;
+            }
+            if load == least {
+                equal.push((&replica.name, index));
+            }
+        }
+        equal.sort_unstable();
+        let place = usize::from(self.slot).checked_rem(equal.len())?;
+        equal.get(place).map(|(_, index)| *index)
     }
 
     /// The replicas that hold the first blocks of a unit that begins, and whether any did before.
@@ -329,6 +369,12 @@ pub(super) fn prefix<'a>(rules: &Rules, request: &'a Request) -> Option<&'a [u64
 }
 
 impl Unit {
+    /// The samples on this replica.
+    fn on(&self, replica: ReplicaHash) -> u32 {
+        let holder = self.holders.iter().find(|holder| holder.replica == replica);
+        holder.map_or(0, |holder| holder.weight)
+    }
+
     /// So many more members of this weight together, on this replica.
     pub(super) fn add(&mut self, replica: ReplicaHash, members: u32, weight: u32) {
         self.members = self.members.saturating_add(members);

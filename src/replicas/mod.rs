@@ -32,7 +32,9 @@ pub const LONGEST_NAME: usize = 256;
 pub struct Replica {
     /// `ip:port`, in the form that Envoy gives its hosts; IPv6 in brackets.
     pub name: String,
-    /// Requests that run there, as Envoy counted them; 0 where nobody says.
+    /// Requests that run there and did not come through the filter's choice: as Envoy counted all,
+    /// when it was last asked, without those; 0 where nobody says. What the filter chose is known
+    /// at any time, and Envoy's count of it would be old.
     pub running: u32,
 }
 
@@ -58,6 +60,14 @@ impl Pools {
     /// All pools, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Pool)> {
         self.0.iter().map(|(name, pool)| (name.as_str(), pool))
+    }
+
+    /// Leaves out the requests that the filter itself has in flight, of each replica by its name.
+    pub fn without(&mut self, own: impl Fn(&str) -> u32) {
+        let replicas = self.0.values_mut().flat_map(|pool| &mut pool.replicas);
+        for replica in replicas {
+            replica.running = replica.running.saturating_sub(own(&replica.name));
+        }
     }
 
     /// The number of replicas over all pools.

@@ -191,9 +191,7 @@ impl Worker {
                 charge: pick.charge,
             });
             if let Some(replica) = pick.replica {
-                self.picker
-                    .book
-                    .placed(now, replica, pick.charge, pick.begins);
+                self.picker.placed(now, pick);
                 let of_worker = loads.entry(member.from).or_default();
                 of_worker.push((replica, pick.charge));
             }

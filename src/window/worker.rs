@@ -9,6 +9,7 @@ use super::message::{Message, StreamId, open, send};
 use super::owned::Owned;
 use super::record::{Joined, Seat};
 use super::{Arrival, GIVE_UP, Release, Request, Settings};
+use crate::load::Total;
 use crate::picker::{Decision, Listed, Pick, Picker, View};
 use crate::workers::{Membership, Moment, Refused, Shared};
 
@@ -69,6 +70,11 @@ impl Worker {
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.picker.book.in_flight()
+    }
+
+    /// What the filter has in flight, over all workers.
+    pub fn total(&mut self, now: Moment, shared: &mut dyn Shared) -> Total {
+        self.picker.total(now, self.membership.id(), shared)
     }
 
     /// The replicas that a request may go to now.
@@ -236,9 +242,7 @@ impl Worker {
     pub(super) fn begin(&mut self, now: Moment, stream: StreamId, pick: Pick) {
         if let Some(replica) = pick.replica {
             self.picker.book.begin(stream, replica, pick.charge);
-            self.picker
-                .book
-                .placed(now, replica, pick.charge, pick.begins);
+            self.picker.placed(now, pick);
         }
     }
 
@@ -267,8 +271,7 @@ impl Worker {
         };
         let beat = self.picker.book.publish(now, me, shared);
         if beat {
-            let total = self.picker.total(now, Some(me), shared);
-            self.in_flight = Some(total.requests());
+            self.in_flight = Some(self.total(now, shared).requests());
         }
     }
 

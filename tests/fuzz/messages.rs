@@ -171,7 +171,7 @@ fn any_window() -> impl Strategy<Value = u64> {
 fn any_load() -> impl Strategy<Value = Vec<u8>> {
     let replica = || prop_oneof![Just(replica_hash("10.0.0.1:8000")), any::<u64>()];
     let sums = || prop::collection::vec((replica(), any_index(), any_number()), 0..4);
-    let lately = prop::collection::vec((replica(), any::<(f32, f32)>()), 0..4);
+    let lately = prop::collection::vec((replica(), any::<(f32, f32, f32, f32)>()), 0..4);
     let parcels = prop::collection::vec((any_number(), any_number(), any_moment(), sums()), 0..3);
     let heard = prop::collection::vec((any_number(), any_number()), 0..4);
     (any_number(), any_moment(), sums(), lately, parcels, heard).prop_map(bytes)
