@@ -28,6 +28,9 @@ pub struct Total {
 /// seen ones this counts. Eight samples a prompt are what a rollout step usually has.
 const USUAL: (f32, f32) = (8.0, 64.0);
 
+/// No unit is expected to have more, whatever a sheet says.
+const MOST_EXPECTED: f32 = 100_000.0;
+
 impl Total {
     /// Sums up this worker's book and the sheets of the others.
     #[must_use]
@@ -111,7 +114,7 @@ impl Total {
         let mean = (charge + samples * units) / (begun + units);
         let place = (places / charge.max(1.0)).exp();
         let by_places = std::f32::consts::E * (place - 1.0) + 1.0;
-        mean.max(by_places).round().max(1.0) as u64
+        mean.max(by_places).round().clamp(1.0, MOST_EXPECTED) as u64
     }
 
     /// Requests in flight on all replicas.

@@ -192,14 +192,12 @@ impl<'a> Units<'a> {
         expected: u64,
         before: &[u64],
     ) -> u64 {
-        let total: u64 = order
-            .iter()
-            .map(|&number| match balance_by {
-                BalanceBy::Requests => self.members(number).weight.max(expected),
-                BalanceBy::Tokens => self.tree.blocks(number).len() as u64,
-            })
-            .sum();
-        let total = before.iter().copied().fold(total, u64::saturating_add);
+        let of_units = order.iter().map(|&number| match balance_by {
+            BalanceBy::Requests => self.members(number).weight.max(expected),
+            BalanceBy::Tokens => self.tree.blocks(number).len() as u64,
+        });
+        let all = of_units.chain(before.iter().copied());
+        let total = all.fold(0, u64::saturating_add);
         total.div_ceil((before.len() as u64).max(1))
     }
 }
