@@ -96,16 +96,18 @@ async fn a_prompt_that_begins_like_a_remembered_one_follows_it() {
         let fleet = Fleet::start(200, &fields(4)).await;
         let first = fleet.envoy.ask(&prompt("common", "first")).await;
         assert_eq!(outcome(&first), "assigned;group=1", "{first:?}");
-        // Nothing is in flight, so each replica is below the fair share; a unit that begins on its
-        // own goes elsewhere, since the next of the first one are expected there.
         let other = burst(&fleet, "other", 16).await;
         assert_ne!(other[0].served_by(), first.served_by());
-        for rest in ["second", "third"] {
-            let answer = fleet.envoy.ask(&prompt("common", rest)).await;
-            assert_eq!(outcome(&answer), "remembered;group=1", "{answer:?}");
-            assert_eq!(wait_ms(&answer), Some(0), "{answer:?}");
-            assert_eq!(answer.served_by(), first.served_by(), "{hold}: {rest}");
+        let second = fleet.envoy.ask(&prompt("common", "second")).await;
+        let third = fleet.envoy.ask(&prompt("common", "third")).await;
+        for answer in [&second, &third] {
+            assert_eq!(outcome(answer), "remembered;group=1", "{answer:?}");
+            assert_eq!(wait_ms(answer), Some(0), "{answer:?}");
         }
+        assert_eq!(second.served_by(), first.served_by(), "{hold}");
+        // With what is expected of two units it has its fair share, and two replicas have nothing.
+        let busy = [first.served_by(), other[0].served_by()];
+        assert!(!busy.contains(&third.served_by()), "{hold}: {third:?}");
         let answer = fleet.envoy.ask(&prompt("uncommon", "second")).await;
         assert_eq!(outcome(&answer), "assigned;group=1", "{answer:?}");
         assert_ne!(answer.served_by(), first.served_by());
