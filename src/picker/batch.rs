@@ -47,7 +47,8 @@ impl Picker {
             for place in places {
                 if let Some(request) = members.get(place) {
                     let list = lists.of(request.subset.as_deref());
-                    let unit = request.unit();
+                    // Without a memory nobody asks for it.
+                    let unit = self.memory.is_some().then(|| request.unit());
                     batch.push(Member {
                         place,
                         request,
@@ -61,7 +62,11 @@ impl Picker {
             self.place_pool(now, &batch, &mut lists, picks, me, shared);
             let placed_before = self.remember(now, &batch, picks, shared);
             if !placed_before.is_empty() {
-                batch.retain(|member| placed_before.contains(&member.unit));
+                batch.retain(|member| {
+                    member
+                        .unit
+                        .is_some_and(|unit| placed_before.contains(&unit))
+                });
                 self.place_followers(now, &mut batch, &mut lists, picks, me, shared);
             }
         }
@@ -84,7 +89,7 @@ impl Picker {
         };
         let asked: Vec<(Key, Key)> = batch
             .iter()
-            .map(|member| (member.unit, member.unit))
+            .filter_map(|member| member.unit.map(|unit| (unit, unit)))
             .collect();
         let mut known = HashSet::new();
         // Nothing is written, so nothing can be refused.
@@ -96,11 +101,11 @@ impl Picker {
         });
         batch.retain(|member| {
             let view = lists.views.get(member.list as usize).map(Rc::clone);
-            let Some(view) = view.filter(|_| known.contains(&member.unit)) else {
+            let unit = member.unit.filter(|unit| known.contains(unit));
+            let (Some(view), Some(unit)) = (view, unit) else {
                 return true;
             };
-            let Some(pick) = self.follow(now, member.unit, member.request, &view, me, shared)
-            else {
+            let Some(pick) = self.follow(now, unit, member.request, &view, me, shared) else {
                 return true;
             };
             if let Decision::Remembered { replica, group } = pick.decision {
@@ -178,11 +183,11 @@ impl Picker {
                     let group = placement.group(index);
                     let charge = placement.charge(index);
                     lists.pick(member, replica, group, charge, picks);
-                    if remembers
+                    if let Some(unit) = member.unit
                         && let Some((pick, _)) = picks.get_mut(member.place)
                         && let Some(replica) = pick.replica
                     {
-                        let unit = placed.entry(member.unit).or_default();
+                        let unit = placed.entry(unit).or_default();
                         let weight = u64::from(member.request.weight.max(1));
                         let there = unit.get(&replica).copied().unwrap_or(0);
                         let elsewhere = unit.values().sum::<u64>() - there;
@@ -267,11 +272,11 @@ impl Picker {
             let Some((pick, _)) = picks.get(member.place) else {
                 continue;
             };
-            let Some(replica) = pick.replica else {
+            let (Some(replica), Some(unit)) = (pick.replica, member.unit) else {
                 continue;
             };
             let weight = member.request.weight.max(1);
-            let unit = changes.entry(member.unit).or_default();
+            let unit = changes.entry(unit).or_default();
             let run = unit.on.entry(replica).or_default();
             *run = (run.0.saturating_add(1), run.1.saturating_add(weight));
             if let Some(blocks) = prefix(&self.rules, member.request) {

@@ -14,7 +14,8 @@ pub(super) struct Member<'a> {
     /// Its place in the window.
     pub(super) place: usize,
     pub(super) request: &'a Request,
-    pub(super) unit: Key,
+    /// The key of its unit; none where nothing is remembered.
+    pub(super) unit: Option<Key>,
     /// The number of its candidates among those of its pool.
     pub(super) list: u32,
 }

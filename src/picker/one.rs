@@ -26,16 +26,15 @@ impl Picker {
         me: Option<WorkerId>,
         shared: &mut dyn Shared,
     ) -> Option<(Pick, Rc<Listed>)> {
-        let memory = self.memory.as_ref()?;
-        let begins_alike = prefix(&self.rules, request).is_some_and(|blocks| {
-            let key = Key::prefix(&request.pool, blocks);
-            memory.get(now, key, shared).is_some()
-        });
+        let memory = self.memory?;
         let key = request.unit();
         let pick = match self.follow(now, key, request, view, me, shared) {
             Some(pick) => pick,
-            None if begins_alike => self.begin(now, key, request, view, me, shared).ok()?,
-            None => return None,
+            None => {
+                let blocks = prefix(&self.rules, request)?;
+                memory.get(now, Key::prefix(&request.pool, blocks), shared)?;
+                self.begin(now, key, request, view, me, shared).ok()?
+            }
         };
         Some(self.told(pick, view))
     }
@@ -74,14 +73,7 @@ impl Picker {
     ) -> Result<Pick, Refused> {
         let total = self.total(now, me, shared);
         let memory = self.memory.as_ref().ok_or(Refused)?;
-        let choosing = Choosing {
-            rules: &self.rules,
-            view,
-            total: &total,
-            expected: self.expected,
-            slot: me.map_or(0, |me| me.slot),
-            request,
-        };
+        let choosing = self.choosing(request, view, &total, me);
         let (holders, begins_alike) = choosing.claim_prefix(memory, now, shared)?;
         let choice = memory.change(now, key, shared, |unit| {
             choosing.change(unit, |choosing| choosing.first(&holders))
@@ -107,14 +99,7 @@ impl Picker {
         if !has_one_place(&unit, view, &self.rules) {
             total = self.total(now, me, shared);
         }
-        let choosing = Choosing {
-            rules: &self.rules,
-            view,
-            total: &total,
-            expected: self.expected,
-            slot: me.map_or(0, |me| me.slot),
-            request,
-        };
+        let choosing = self.choosing(request, view, &total, me);
         let known = self.memory.as_ref()?.change(now, key, shared, |unit| {
             match unit {
                 Some(_) => choosing.change(unit, |_| None),
@@ -123,6 +108,23 @@ impl Picker {
             }
         });
         known.ok().flatten().map(|choice| choice.pick(view, true))
+    }
+
+    fn choosing<'a>(
+        &'a self,
+        request: &'a Request,
+        view: &'a View,
+        total: &'a Total,
+        me: Option<WorkerId>,
+    ) -> Choosing<'a> {
+        Choosing {
+            rules: &self.rules,
+            view,
+            total,
+            expected: self.expected,
+            slot: me.map_or(0, |me| me.slot),
+            request,
+        }
     }
 
     /// Writes down what was picked by the list that comes along, and the load that it brings.

@@ -215,6 +215,5 @@ impl Worker {
                 send(shared, worker, message);
             }
         }
-        // What is on its way must be known before it arrives.
     }
 }
